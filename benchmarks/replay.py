@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from testifai.engine import stopping as stopping_rules
 from testifai.errors import InputError, suggest
-from testifai.identity.environment import environment
+from testifai.identity.run_identity import environment
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.session.session import RunProgress

@@ -22,7 +22,7 @@ from testifai.errors import InputError
 from testifai.report.contents import gather, read_stored
 from testifai.report.sweep_report import gather_sweeps
 from testifai.runs import keys, reader
-from testifai.runs.encoding import checksum
+from testifai.runs.reader import checksum
 from testifai.runs.store import Store
 from testifai.session.stored_runs import open_run
 

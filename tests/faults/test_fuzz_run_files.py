@@ -21,8 +21,7 @@ from testifai import cli
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
 from testifai.present import terminal
-from testifai.runs.encoding import checksum
-from testifai.runs.reader import SCHEMA
+from testifai.runs.reader import SCHEMA, checksum
 from testifai.runs.store import Store
 from testifai.session.stored_runs import open_run
 

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 import testifai as ta
 from testifai.data.image_folder import load_folder
 from testifai.errors import InputError
-from testifai.identity import environment
+from testifai.identity import run_identity
 from testifai.models import PythonModel, onnx_session
 from testifai.models.onnx import OnnxModel
 from testifai.models.onnx_graph import external_files
@@ -300,7 +300,7 @@ def test_parts_of_this_package_are_identified_by_their_names(tmp_path):
 
 def _versions(monkeypatch, **versions):
     now = {"testifai": "0.1.0", "python": "3.12.1", "platform": "Linux", "numpy": "2.1.0", **versions}
-    for place in (environment, observers):
+    for place in (run_identity, observers):
         monkeypatch.setattr(place, "environment", lambda: now)
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testifai.errors import InputError
-from testifai.runs.encoding import BLOCK
 from testifai.runs.outcomes import Outcomes
+from testifai.runs.reader import BLOCK
 from testifai.runs.rows import DenseOutcomes, SparseOutcomes
 from testifai.runs.store import Store
 from testifai.support import bits

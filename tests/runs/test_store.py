@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testifai.errors import InputError
-from testifai.runs.encoding import BLOCK
 from testifai.runs.outcomes import Outcomes
-from testifai.runs.reader import APPLICATION_ID, VERSION
+from testifai.runs.reader import APPLICATION_ID, BLOCK, VERSION
 from testifai.runs.store import Store, identity_changes
 
 IDENTITY = {"seed": 3, "space": {"axes": [], "order_sensitive": False}, "population": "data", "note": "Θ"}
@@ -428,7 +427,7 @@ def test_a_process_killed_while_it_made_the_file_leaves_one_that_can_be_used(tmp
     script = f"""
         import os, sqlite3
         from testifai.runs import store
-        store.SCHEMA = store.SCHEMA.replace("CREATE TABLE kept", "SELECT die(); CREATE TABLE kept")
+        store.reader.SCHEMA = store.reader.SCHEMA.replace("CREATE TABLE kept", "SELECT die(); CREATE TABLE kept")
         real = sqlite3.connect
         def connect(*args, **options):
             connection = real(*args, **options)

@@ -7,7 +7,7 @@ import pytest
 
 import testifai as ta
 from testifai.engine.base import BatchOutcome, References
-from testifai.identity.environment import environment
+from testifai.identity.run_identity import environment
 from testifai.runs import keys
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store
@@ -180,7 +180,7 @@ def test_a_run_file_is_written_after_a_moment_and_on_request(tmp_path, monkeypat
         observer.measured(batch, store)
         observer.recorded(batch, outcomes, store)
         assert (store.get(keys.INPUTS), store.is_empty()) == (600, True)
-        observer.save(outcomes, store)
+        observer.close(outcomes, store)
         assert (store.load(600).total(), store.array_names("")) == (1, ["labels"])  # arrays: no hashes of inputs
         outcomes.record(0, np.array([1]), np.array([False]))
         monkeypatch.setattr("testifai.session.observers.SAVE_EVERY", 0)

@@ -10,7 +10,7 @@ import pytest
 import testifai as ta
 from testifai.data.sample import demo_data, demo_model_path
 from testifai.errors import InputError
-from testifai.identity.environment import environment
+from testifai.identity.run_identity import environment
 from testifai.perturb import Perturbation
 from testifai.runs.store import Store
 from testifai.session.assembly import session_of

@@ -167,7 +167,7 @@ class _LocalMeasurement:
     @classmethod
     def of(cls, path: Path) -> _LocalMeasurement:
         from testifai.session import assembly
-        from testifai.session.provenance import about
+        from testifai.session.stored_runs import about
         from testifai.space import Space
 
         spec, folder = read_spec(path), path.resolve().parent

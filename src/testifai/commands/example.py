@@ -16,7 +16,7 @@ from testifai.models.onnx import OnnxModel
 from testifai.present import terminal
 from testifai.present.terminal import SHADES, blocks
 from testifai.session import assembly
-from testifai.session.provenance import about
+from testifai.session.stored_runs import about
 from testifai.space import Space
 from testifai.spec.parsing import read
 from testifai.support.files import refuse_others, write_bytes

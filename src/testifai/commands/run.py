@@ -74,11 +74,11 @@ def _measure(
 ) -> bool:  # fmt: skip
     """Run a spec, print the results and return whether all gates hold."""
     from testifai.gates.verdicts import check_gates, judge
-    from testifai.identity.input_hashes import recall_files
+    from testifai.identity.run_identity import recall_files
     from testifai.present import terminal
     from testifai.present.terminal import facts
     from testifai.session import assembly
-    from testifai.session.provenance import about, noted
+    from testifai.session.stored_runs import about, noted
     from testifai.support.progress import bar, status
     from testifai.tomogram import trust
 

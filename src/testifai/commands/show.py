@@ -88,7 +88,7 @@ def show(
 
 
 def _summary(tomogram: Tomogram, as_json: bool) -> None:
-    from testifai.identity.environment import recorded
+    from testifai.identity.run_identity import recorded
     from testifai.present import terminal
     from testifai.present.terminal import facts
     from testifai.session.observers import notes

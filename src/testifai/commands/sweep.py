@@ -173,7 +173,7 @@ class _Sweeper:
 
     def _identity(self, perturbation: Perturbation) -> Record:
         """Return everything that determines the outcomes at a level."""
-        from testifai.identity.input_hashes import CODE, own_code
+        from testifai.identity.run_identity import CODE, own_code
         from testifai.session.compatibility import judged
 
         _, oracle = judged(self.model, self.data, self.options["oracle"])

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from testifai.engine.base import BatchOutcome, Executor
 from testifai.engine.plan import Node, Piece, Work
 from testifai.oracles import predicted
-from testifai.runs.encoding import DETECTIONS, EXPECTED
-from testifai.runs.outcomes import Ids, Places
+from testifai.runs.outcomes import DETECTIONS, EXPECTED, Ids, Places
 from testifai.support.batches import Batch, concat, roomy, take
 from testifai.support.types import Array
 

@@ -1,4 +1,4 @@
-"""Measuring for gates: until each is decided or the budget is spent, and never the same thing twice."""
+"""Measuring until gates are decided or the budget is spent; earlier runs are cached."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.gates.strategy import GateStrategy, settled
 from testifai.gates.verdicts import RULE, Verdict, check_gates, judge
-from testifai.identity.environment import environment
+from testifai.identity.run_identity import environment
 from testifai.models.python import PythonModel
 from testifai.runs import keys, trusted_runs
 from testifai.runs.lock import Lock
 from testifai.runs.store import Store
 from testifai.session import assembly
 from testifai.session.observers import notes
-from testifai.session.provenance import about
 from testifai.session.session import Session
-from testifai.session.stored_runs import open_run
+from testifai.session.stored_runs import about, open_run, read_run
 from testifai.spec.options import strategy_of
 from testifai.spec.parsing import Gate, Spec
 from testifai.statistics.multiplicity import confidence_each
@@ -34,35 +33,35 @@ from testifai.support.threads import one_blas_thread
 from testifai.support.types import Record
 from testifai.tomogram import Answer, Excluded, Tomogram
 
-WAIT = 0.2  # seconds between two tries to be the one that measures
+WAIT = 0.2  # seconds between two attempts to get the lock of a cached run
 
 
 @dataclass(frozen=True)
 class GatedRun:
-    """A model measured as far as its gates ask for: the verdicts, and what they cost."""
+    """A run for gates, its verdicts and its cost."""
 
     tomogram: Tomogram
     verdicts: tuple[Verdict, ...]
     path: Path
-    new: int  # inferences made now; the rest was in the cache
-    budget: int  # at most so many inferences are allowed
+    new: int  # inferences that were not in the cache
+    budget: int  # most inferences
     adaptive: bool  # whether undecided gates are given more inferences
     sharing: int  # gates that share the 5 % risk of a wrong decision
 
     @property
     def warnings(self) -> list[str]:
-        """What casts doubt on the run: a model that is not deterministic, class indices that do not match."""
+        """Return warnings of the run, such as class indices that do not match."""
         return notes(self.tomogram.provenance)
 
     @property
     def confidence(self) -> float:
-        """The confidence of each gate's bounds."""
+        """Return the confidence of each gate's bounds."""
         return confidence_each(self.sharing)
 
     def lacking(self, verdict: Verdict) -> tuple[int, int]:
-        """How many more inferences on an undecided gate's tests might decide it, and how many there are at all.
+        """Estimate how many more inferences would decide a gate; also return how many are left on its tests.
 
-        A bound comes nearer with the square root of the trials, so the first is a guess.
+        The distance of a bound falls with the square root of the trials.
         """
         chosen, known = self.tomogram.query_engine.sample(verdict.gate.query), self.tomogram.estimator.measured_ids
         trials = int(self.tomogram.outcomes.counts(known[chosen.contains(known)])[1].sum())
@@ -77,21 +76,19 @@ class GatedRun:
 
 
 def prepare(spec: Spec, folder: Path, *, sharing: int | None = None) -> Session:
-    """Make the spec's session; if its strategy is adaptive, one that goes on until the gates are decided."""
+    """Make the session of a spec; with an adaptive strategy, one that continues until the gates are decided."""
     check_modules(spec, folder)
     strategy = strategy_of(spec.scan)
     if type(strategy) is Adaptive and spec.gate:
         gates = GateStrategy(strategy.for_queries, strategy.weights, gates=tuple(spec.gate), sharing=sharing)
-        scan = spec.scan.model_copy(update={"strategy": gates})
-        session = assembly.session(spec.model_copy(update={"scan": scan}), folder)
-    else:
-        session = assembly.session(spec, folder)
+        spec = spec.model_copy(update={"scan": spec.scan.model_copy(update={"strategy": gates})})
+    session = assembly.session(spec, folder)
     check_gates(spec.gate, session.tomogram())
     return session
 
 
 def check_modules(spec: Spec, folder: Path) -> None:
-    """Refuse a module that is imported already, from elsewhere: Python would hand over that one without a word."""
+    """Raise InputError if a module of that name was imported from another file: Python would reuse it."""
     for path in spec.own_code().values():
         name = path.partition(":")[0].partition(".")[0]
         own = [folder / f"{name}.py", folder / name / "__init__.py"]
@@ -105,7 +102,7 @@ def check_modules(spec: Spec, folder: Path) -> None:
 
 
 def cache_key(session: Session, spec: Spec) -> str:
-    """A short text that changes with the model, the data, the space and all else that outcomes depend on."""
+    """Return a short text that changes with everything that outcomes depend on."""
     functions: Record = {axis.name: axis.perturbation.function for axis in session.space.axes}
     own = [name for name, part in spec.axes().items() if part.python is not None]
     code = {name: PythonModel(functions[name]).fingerprint for name in own}
@@ -117,18 +114,17 @@ def cache_key(session: Session, spec: Spec) -> str:
 def measure(
     spec: Spec, folder: Path, cache: Path, *, name: str, sharing: int | None = None, again: str | None = None
 ) -> GatedRun:
-    """The spec's tomogram and the verdicts on its gates; only what is not in the cache yet is measured.
+    """Measure what is not in the cache yet, and evaluate the gates of a spec.
 
-    `name` is for people who look into the cache. `sharing` gates share the 5 % risk of a wrong decision; None: those of
-    the spec. With `again`, what was measured before is thrown away, unless it was
-    under the same word: several processes that want one fresh run say the same word.
+    `name` is part of the file name. `sharing` gates share the 5 % risk of a wrong decision; None: those of the spec.
+    With `again`, a cached run is discarded, unless it was measured under the same word (by another process).
     """
-    import scipy.linalg  # noqa: F401  has a BLAS of its own, whose threads can be limited once it is loaded
+    import scipy.linalg  # noqa: F401  has its own BLAS, whose threads can only be limited once it is loaded
 
     session = prepare(spec, folder, sharing=sharing)
     cache.mkdir(parents=True, exist_ok=True)
     path = cache / f"{name}-{cache_key(session, spec)}.db"
-    # Fits are small: BLAS threads that wait for each other on a busy machine made one of a second take a minute.
+    # Fits are small: on a busy machine, several BLAS threads made one of a second take a minute.
     with _alone(path.with_suffix(".measuring")), one_blas_thread():
         stored = _Stored.of(path)
         # A model that cannot be fingerprinted may have changed since.
@@ -139,16 +135,19 @@ def measure(
         terms = _terms(spec, session, sharing)
         tomogram, verdicts = stored.tomogram, stored.recall(terms, spec.gate)
         if tomogram is None or verdicts is None:
-            if (
-                tomogram is None
-                or not stored.has_ended_with(terms["quality"])
-                or not _enough(session, judge(spec.gate, tomogram, sharing))
+            # Without the same quality scores, gates may not be answered.
+            usable = stored.ended is not None and stored.ended["terms"].get("quality") == terms["quality"]
+            # A run that ended under other gates may have settled these too.
+            towards = isinstance(session.strategy, GateStrategy) and session.options.target is None
+            if tomogram is None or not (
+                usable and towards and all(settled(one, TARGET) for one in judge(spec.gate, tomogram, sharing))
             ):
                 session.run(path, extra={**about(spec, folder, session.data), keys.AGAIN: again or stored.again})
                 tomogram = open_run(path)
             verdicts = judge(spec.gate, tomogram, sharing)
+            answers = [{"status": one.status, "reason": one.reason, "answer": asdict(one.answer)} for one in verdicts]
             with Store.create_or_open(path) as store:
-                store.put(**{keys.ENDED: _ended(terms, tomogram, verdicts)})
+                store.put(**{keys.ENDED: {"terms": terms, "inferences": tomogram.inferences, "verdicts": answers}})
         _tell(path, spec, folder, tomogram)
     return GatedRun(
         tomogram,
@@ -161,12 +160,12 @@ def measure(
     )
 
 
-# -- what the cache remembers -----------------------------------------------------------------------------------------
+# -- cached runs ------------------------------------------------------------------------------------------------------
 
 
 def _terms(spec: Spec, session: Session, sharing: int | None) -> Record:
-    """What decides how far a run goes and what its verdicts are, besides the outcomes."""
-    # What a gate about pass rates is told by was told before there were scores.
+    """Return what the end of a run and its verdicts depend on, besides the outcomes."""
+    # Older run files do not have the default of score.
     gates = [
         gate.model_dump(mode="json", exclude={"name", "because"} | ({"score"} - gate.model_fields_set))
         for gate in spec.gate
@@ -176,16 +175,8 @@ def _terms(spec: Spec, session: Session, sharing: int | None) -> Record:
     return {**limits, "gates": gates, "quality": quality, "rule": RULE}
 
 
-def _ended(terms: Record, tomogram: Tomogram, verdicts: Sequence[Verdict]) -> Record:
-    found = [{"status": one.status, "reason": one.reason, "answer": asdict(one.answer)} for one in verdicts]
-    return {"terms": terms, "inferences": tomogram.inferences, "verdicts": found}
-
-
 def _tell(path: Path, spec: Spec, folder: Path, tomogram: Tomogram) -> None:
-    """Have a run file of earlier name this spec and its gates, so that a report of it is about these.
-
-    It may have been measured for other gates, or on another machine whose cache was restored here.
-    """
+    """Store this spec in a run file that was measured for other gates, or on another machine, for its reports."""
     told, known = spec.about(folder), tomogram.provenance
     same = all(known.get(key) == value for key, value in told.items())
     if same and trusted_runs.made_here(known.get(keys.ID), told[keys.SPEC], told[keys.FOLDER]):
@@ -195,43 +186,27 @@ def _tell(path: Path, spec: Spec, folder: Path, tomogram: Tomogram) -> None:
         trusted_runs.remember(store)
 
 
-def _enough(session: Session, verdicts: Sequence[Verdict]) -> bool:
-    """Whether the gates of a run that ended under other ones are settled too."""
-    towards = isinstance(session.strategy, GateStrategy) and session.options.target is None
-    return towards and all(settled(one, TARGET) for one in verdicts)
-
-
 @dataclass(frozen=True)
 class _Stored:
-    """What the cache holds of a run; nothing, where its file cannot be read."""
+    """A cached run; empty if its file cannot be read: an error is raised when the run is resumed."""
 
     tomogram: Tomogram | None = None
     again: str | None = None
-    ended: Record | None = None
+    ended: Record | None = None  # None for a run that was interrupted, which is resumed first
 
     @classmethod
     def of(cls, path: Path) -> _Stored:
         try:
             with Store.open(path) as store:
-                again, ended = store.get(keys.AGAIN), store.get(keys.ENDED)
-            return cls(open_run(path), again, ended)
+                again, ended, tomogram = store.get(keys.AGAIN), store.get(keys.ENDED), read_run(store)
         except InputError:
-            return cls()  # a file that is damaged is complained of when the run is to go on in it
-
-    @property
-    def has_ended(self) -> bool:
-        """A run cut short goes on before anyone looks at it, so that it ends like one that was not."""
-        if self.tomogram is None or self.ended is None:
-            return False
-        return bool(self.ended["inferences"] == self.tomogram.inferences)
-
-    def has_ended_with(self, quality: Record | None) -> bool:
-        """Whether a run that ended had the same measure of quality, without which gates may not be answered."""
-        return self.has_ended and self.ended is not None and self.ended["terms"].get("quality") == quality
+            return cls()
+        finished = ended is not None and ended["inferences"] == tomogram.inferences
+        return cls(tomogram, again, ended if finished else None)
 
     def recall(self, terms: Record, gates: Sequence[Gate]) -> list[Verdict] | None:
-        """The verdicts found earlier under the same terms."""
-        if not self.has_ended or self.ended is None or self.ended["terms"] != terms:
+        """Return the stored verdicts if their terms were the same."""
+        if self.ended is None or self.ended["terms"] != terms:
             return None
         try:
             return [
@@ -239,32 +214,26 @@ class _Stored:
                 for gate, found in zip(gates, self.ended["verdicts"], strict=True)
             ]
         except (LookupError, TypeError, ValueError):
-            return None  # judged again
+            return None
 
 
 def _answer(fields: Record) -> Answer:
     worst = tuple((tuple(sigma), *numbers) for sigma, *numbers in fields["worst"])
     intervals = {name: tuple(fields[name]) for name in ("model_free", "modelled") if fields.get(name) is not None}
     excluded = fields["excluded"]
-    return Answer(
-        **{
-            **fields,
-            **intervals,
-            "worst": worst,
-            "excluded": None if excluded is None else Excluded(**excluded),
-        }
-    )
+    excluded = None if excluded is None else Excluded(**excluded)
+    return Answer(**{**fields, **intervals, "worst": worst, "excluded": excluded})
 
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """One process at a time; the others wait, and then find in the cache what the first one measured."""
-    while True:
+    """Wait until no other process measures the same run."""
+    lock = None
+    while lock is None:
         try:
             lock = Lock(path)
-            break
         except InputError as error:
-            if error.__cause__ is not None:  # no place to write, rather than another that writes
+            if error.__cause__ is not None:  # it cannot be written
                 raise
             time.sleep(WAIT)
     try:

@@ -1,6 +1,6 @@
-"""A strategy for gates: adaptive rounds that end once every gate is decided, and go to the tests of those that are not.
+"""A strategy for gates: adaptive rounds for the tests of undecided gates.
 
-Decisions are looked at each time the inferences have doubled, with bounds that allow for it (`Tomogram.bound`).
+Gates are evaluated each time the inferences have doubled, with bounds that allow for it (`Tomogram.bound`).
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from testifai.support.types import Floats
 
 @dataclass(frozen=True)
 class GateStrategy(Adaptive):
-    """Adaptive, with rounds that end once every gate is settled and go to the tests of those that are not.
+    """Adaptive rounds for the tests of gates that are not settled yet, until all are.
 
-    A run starts with ten to twenty trials per test, the clean one's share among them (`clean_trials`); each round
-    doubles what was spent, up to the budget. A strict gate is settled when it holds or fails; a lenient one also when
-    its half-width is at most the target. Where the spec has a target it is reached as well.
+    The first round has ten to twenty trials per test, and each round doubles the trials, up to the budget. A gate on a
+    bound is settled when it holds or fails, one on an estimate also when its half-width is at most the target. A target
+    of the spec is reached as well.
     """
 
     gates: tuple[Gate, ...] = ()
-    sharing: int | None = None  # how many gates share the 5 %, if others than these do
+    sharing: int | None = None  # number of gates that share the 5 %, if not these
 
     def _plan(self, progress: Progress, known: Outcomes, number: int) -> Round | None:
         spent, rung = known.total(), self._rung(progress, number)
         if number == 0:
             return even(progress, rung, shares(progress, rung), self.weights)
-        # A run that has reached its last rung, or has nothing left to try on the tests in need, is done.
+        # The run ends at its last rung, or if no test needs more trials.
         watch = self._watched(progress, known, number)
         need = self._need(progress, known, watch, number) if rung > spent else np.zeros(0)
         if not need.any():
@@ -44,16 +44,15 @@ class GateStrategy(Adaptive):
         return _further(progress, known, rung - spent, watch.ids, need, number)
 
     def _rung(self, progress: Progress, number: int) -> int:
-        """What is spent after the round of this number: the whole budget in the end, halves of it before."""
+        """Return the trials after this round: the budget, halved once for every later round."""
         most, least = self.expected(progress), FIRST * first_tests(progress.space)
         halvings = max(0, int(np.log2(max(most / least, 1.0))))
         return most >> max(0, halvings - number)
 
     def _need(self, progress: Progress, known: Outcomes, watch: TrackedTests, number: int) -> Floats:
-        """Return how much each watched test is needed, by gates not settled and by the target; all 0: done.
+        """Return the weight of each watched test for further trials; all 0 if none is needed.
 
-        The tests of a gate are needed alike, independent of their outcomes: if those with failures got more trials,
-        low rates would be corrected by chance, high rates would not, and the mean would be too high.
+        Tests of a gate have equal weights: with more trials for tests with failures, the mean would be biased upwards.
         """
         assert isinstance(progress, RunProgress)
         assert progress.tomogram is not None
@@ -70,7 +69,7 @@ class GateStrategy(Adaptive):
 
 
 def settled(verdict: Verdict, target: float) -> bool:
-    """Return whether more inferences are of no use to a gate."""
+    """Return True if more inferences would not help to decide a gate."""
     if verdict.gate.basis == "bound" or verdict.status == "undecided":
         return verdict.status != "undecided"
     answer, needed = verdict.answer, verdict.gate.at_least
@@ -78,11 +77,10 @@ def settled(verdict: Verdict, target: float) -> bool:
 
 
 def _further(progress: Progress, known: Outcomes, size: int, tests: Ids, need: Floats, number: int) -> Round | None:
-    """Distribute `size` further trials over the tests that need them, on inputs they have not seen.
+    """Distribute `size` trials over the tests that need them, on inputs they have not seen.
 
-    Inputs of a pool that grows with the run come first: one input under several tests shows more of their
-    differences. The clean test gets its share of all that will have been spent, and where outputs are compared with
-    clean ones, every input that another test gets.
+    Inputs of a growing pool come first: the same inputs show the differences of tests better. The clean test gets its
+    share, or, if outputs are compared with clean ones, every input of another test.
     """
     trials = known.counts(tests)[1]
     share = shares(progress, known.total() + size)

@@ -1,4 +1,4 @@
-"""Requirements on a tomogram: each holds, fails, or is undecided, and says why."""
+"""Verdicts on gates: each holds, fails or is undecided, with a reason."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from testifai.spec.parsing import Gate
 from testifai.support.types import Record
 from testifai.tomogram import Answer, Tomogram
 
-RULE = 2  # what decides; verdicts found under another number are found again
+RULE = 2  # version of the rule; stored verdicts of another one are not used
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How one gate stands."""
+    """The result of a gate."""
 
     gate: Gate
     answer: Answer
@@ -35,10 +35,7 @@ class Verdict:
     def as_dict(self) -> Record:
         """Plain data for JSON."""
         return {
-            "name": self.gate.name,
-            "query": self.gate.query,
-            "at_least": self.gate.at_least,
-            "basis": self.gate.basis,
+            **{name: getattr(self.gate, name) for name in ("name", "query", "at_least", "basis")},
             **({} if self.gate.score is None else {"score": self.gate.score}),
             "status": self.status,
             "reason": self.reason,
@@ -48,16 +45,16 @@ class Verdict:
 
 
 def judge(gates: Iterable[Gate], tomogram: Tomogram, sharing: int | None = None) -> list[Verdict]:
-    """Every gate's verdict. Bounds stay valid under repeated looking and are shared among the gates (Bonferroni).
+    """Return the verdicts on gates; bounds are valid for repeated evaluation and all gates (Bonferroni).
 
-    `sharing` is the number of gates in all, where these are not all of them.
+    `sharing` is the number of all gates, if these are only some.
     """
     listed = list(gates)
     return [_judge(gate, tomogram, sharing or len(listed)) for gate in listed]
 
 
 def check_gates(gates: Iterable[Gate], tomogram: Tomogram) -> None:
-    """Refuse a gate that cannot be judged, before anything is measured."""
+    """Raise InputError for a gate that cannot be evaluated, before a run."""
     for number, gate in enumerate(gates, start=1):
         with naming(gate, number):
             tomogram.scored(gate.score).query_engine.bound(gate.query, gate.inputs)
@@ -65,7 +62,7 @@ def check_gates(gates: Iterable[Gate], tomogram: Tomogram) -> None:
 
 @contextmanager
 def naming(gate: Gate, number: int) -> Iterator[None]:
-    """Name the gate in a mistake."""
+    """Add the name of the gate to errors."""
     try:
         yield
     except InputError as error:
@@ -73,12 +70,12 @@ def naming(gate: Gate, number: int) -> Iterator[None]:
 
 
 def stored_gates(tomogram: Tomogram) -> list[Gate]:
-    """The gates that a run file holds."""
+    """Return the gates of a run file."""
     return [Gate(**gate) for gate in tomogram.provenance.get(keys.GATES) or ()]
 
 
 def stored_sharing(tomogram: Tomogram) -> int:
-    """How many gates share the risk of a wrong decision: those of the run, unless a test suite decided otherwise."""
+    """Return the number of gates that share the risk of a wrong decision: those of the run, or of a test suite."""
     ended = tomogram.provenance.get(keys.ENDED) or {"terms": {}}
     return ended["terms"].get("sharing") or max(1, len(stored_gates(tomogram)))
 
@@ -86,7 +83,7 @@ def stored_sharing(tomogram: Tomogram) -> int:
 def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
     tomogram = tomogram.scored(gate.score)
     answer = tomogram.query_engine.bound(gate.query, gate.inputs, looks=gates)
-    needed = gate.at_least - 1e-9  # a mean of rates that are just enough must not fall short by rounding
+    needed = gate.at_least - 1e-9  # allows for rounding of a mean of rates that are just enough
     if math.isnan(answer.robustness):
         reason = f"{answer.inferred} of {answer.tests} tests are neither measured nor predicted"
         return Verdict(gate, answer, "undecided", reason)
@@ -96,20 +93,14 @@ def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
     if math.isnan(answer.low):
         reason = f"{answer.inferred} of {answer.tests} tests are predicted without an interval"
         return Verdict(gate, answer, "undecided", f"{reason}; measure them, or set basis = 'estimate'")
-    bounds = f"between {answer.low:.3f} and {answer.high:.3f}{_source(answer, tomogram)}"
+    bounds = f"between {answer.low:.3f} and {answer.high:.3f}"
+    if answer.model_free is not None:
+        agrees = " by the surface, which the tests' own trials do not contradict"
+        bounds += " by the surface and by the tests' own trials, which contradict it" if answer.disagrees else agrees
+    elif answer.inferred and tomogram.estimator.pooling() is not None:
+        bounds += " by the surface alone, as some tests have no trials of their own"
     if answer.low >= needed:
         return Verdict(gate, answer, "holds", bounds)
     if answer.high < needed:
         return Verdict(gate, answer, "fails", bounds)
     return Verdict(gate, answer, "undecided", f"{bounds}; more inferences would narrow it")
-
-
-def _source(answer: Answer, tomogram: Tomogram) -> str:
-    """What bounds rest on, where a surrogate stands behind them."""
-    if answer.model_free is not None:
-        if answer.disagrees:
-            return " by the surface and by the tests' own trials, which contradict it"
-        return " by the surface, which the tests' own trials do not contradict"
-    if answer.inferred and tomogram.estimator.pooling() is not None:
-        return " by the surface alone, as some tests have no trials of their own"
-    return ""

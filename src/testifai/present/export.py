@@ -16,7 +16,7 @@ import numpy as np
 from testifai.data.annotations import COLUMNS
 from testifai.engine.subject import ShownInputs
 from testifai.errors import InputError
-from testifai.runs.encoding import DETECTIONS, EXPECTED
+from testifai.runs.outcomes import DETECTIONS, EXPECTED
 from testifai.space import LISTED
 from testifai.support.batches import are_images
 from testifai.support.bits import pack

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 from testifai.errors import InputError
 from testifai.gates import verdicts as gates
-from testifai.identity.environment import recorded
+from testifai.identity.run_identity import recorded
 from testifai.locality.measure import from_run, tells_confusions
 from testifai.present.examples import Failures, failures
 from testifai.present.terminal import facts
 from testifai.runs import keys
 from testifai.runs.store import Store
 from testifai.session.observers import notes
-from testifai.session.provenance import SourceRecord, changed, sources
-from testifai.session.stored_runs import measured, read_run, reopen
+from testifai.session.stored_runs import SourceRecord, changed, measured, read_run, reopen, sources
 from testifai.support.types import Record
 from testifai.sweeps.storage import StoredSweep, finished, sweeps_in
 from testifai.tomogram import Answer, Tomogram

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testifai.gates.verdicts import Verdict
-from testifai.identity.environment import recorded
+from testifai.identity.run_identity import recorded
 from testifai.report.contents import Contents
 from testifai.runs import keys
 from testifai.support.serialization import to_toml

@@ -1,4 +1,4 @@
-"""Partial runs of the same spec, made on different machines, become one run."""
+"""Merging partial runs of one spec, made on different machines."""
 
 from __future__ import annotations
 
@@ -41,9 +41,13 @@ def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) 
                 labels = first.get_array(keys.LABELS)
                 if labels is not None:
                     merged.put_array(keys.LABELS, labels)
-                _merge_into(merged, sources, Outcomes(inputs))
+                outcomes = Outcomes(inputs)
+                for path in sources:
+                    with Store.open(path) as source:
+                        merged.import_run(source, outcomes)
+                        _import_scores(merged, source)
                 merged.put(**_about_parts(sources))
-                # The spec is the first part's, and whose that is has been written down or not.
+                # The spec is that of the first part.
                 if trusted_runs.made_here(*(first.get(key) for key in (keys.ID, keys.SPEC, keys.FOLDER))):
                     trusted_runs.remember(merged)
             temporary.replace(target)
@@ -52,15 +56,8 @@ def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) 
                 temporary.with_name(temporary.name + ending).unlink(missing_ok=True)
 
 
-def _merge_into(merged: Store, sources: Sequence[Path], outcomes: Outcomes) -> None:
-    for path in sources:
-        with Store.open(path) as source:
-            merged.import_run(source, outcomes)
-            _import_scores(merged, source)
-
-
 def _about_parts(sources: Sequence[Path]) -> Record:
-    """What each part says of how it was made: every version of a library, and the worst of the answers asked twice."""
+    """Return all library versions, the worst result of showing inputs twice, and who ran the parts."""
     environments: list[Any] = []
     asked: list[dict[str, int]] = []
     ran: list[Any] = []
@@ -79,10 +76,7 @@ def _about_parts(sources: Sequence[Path]) -> Record:
 
 
 def _import_scores(merged: Store, source: Store) -> None:
-    """Take over quality scores; those of one test by one measure are the same in every part.
-
-    What they cost adds up. A run has the measure that its parts have; of parts with different ones, the last.
-    """
+    """Import quality scores and add their cost; if parts have different measures, the last one counts."""
     about = source.get(keys.QUALITY)
     if about is None:
         return

@@ -1,7 +1,7 @@
-"""What has been measured: per configuration, which inputs were tried and which passed.
+"""Outcomes of a run: per configuration, which inputs were tried and which passed.
 
-Inputs are numbered by their place in the run's one seeded order, so any prefix of the places is a random sample.
-Outcomes merge associatively; nothing here depends on which strategy made them, in what order, or on whose machine.
+Inputs are identified by their place in the run's seeded order, so any prefix of the places is a random sample. Outcomes
+do not depend on the order in which they are recorded.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from testifai.data.annotations import Boxes
 from testifai.errors import InputError
-from testifai.runs.encoding import BoxRecords, Stored
-from testifai.runs.rows import MANY, MANY_VALUES, DenseOutcomes, Row, SparseOutcomes
+from testifai.runs.rows import MANY, BoxRecords, DenseOutcomes, Row, SparseOutcomes, Stored, Values
 from testifai.statistics.means import OF_MEANS, Limits, Moments
 from testifai.support import bits as packed
 from testifai.support.bits import Bits
@@ -23,10 +22,13 @@ from testifai.support.types import Array, Bools, Floats
 
 Ids = NDArray[np.int64]
 Places = NDArray[np.intp]
+# names of kept values and boxes
+VALUE = "value"  # what the oracle measured of a trial: its score, or its margin
+DETECTIONS, EXPECTED = "detections", "expected"
 
 
 def visiting_order(inputs: int, seed: int) -> NDArray[np.intp]:
-    """The run's one random order: place -> input. Data often come sorted by class, so order is never the file's."""
+    """Return the run's random order of inputs, by place: data files are often sorted by class."""
     return np.random.Generator(np.random.Philox(key=[seed, inputs])).permutation(inputs)
 
 
@@ -43,9 +45,10 @@ class Outcomes:
         self.inputs = inputs
         self._rows: dict[int, Row] = {}
         self._names: set[str] = set()
-        self._boxes: dict[tuple[str, int], BoxRecords] = {}  # by what they are and configuration
+        self._kept: dict[tuple[str, int], Values] = {}  # by name and configuration
+        self._boxes: dict[tuple[str, int], BoxRecords] = {}  # by name and configuration
         self._codes = np.min_scalar_type(2 * inputs + 1)
-        # Who may change a row of bits in place: those of a snapshot's other half are copied first.
+        # May change bits and values in place; a snapshot shares them, so that both sides copy before a change.
         self._owner = object()
 
     def __len__(self) -> int:
@@ -58,143 +61,117 @@ class Outcomes:
         return configuration in self._rows
 
     def record(
-        self,
-        configuration: int,
-        places: Places,
-        passed: Bools,
-        kept: dict[str, NDArray[np.float32]] | None = None,
+        self, configuration: int, places: Places, passed: Bools, kept: dict[str, NDArray[np.float32]] | None = None
     ) -> None:
-        """Add the outcomes of one configuration on some inputs; what is kept is a number of each, or its boxes."""
-        if kept:
-            for name in [name for name, values in kept.items() if values.ndim > 1]:
-                self._listed(name, configuration).add(places, kept[name])
-            kept = {name: values for name, values in kept.items() if values.ndim == 1}
-            self._names.update(kept)
+        """Add outcomes of one configuration; `kept` has values or boxes of each trial by name."""
+        # Values first, so that no interrupt leaves a trial without them.
+        for name, values in (kept or {}).items():
+            if values.ndim > 1:
+                self._listed(name, configuration).add(places, values)
+            else:
+                self._names.add(name)
+                self._values(name, configuration).put(places, values, self.inputs)
         row = self._rows.get(configuration)
-        if isinstance(row, DenseOutcomes):
-            own = row if row.owner is self._owner else self._many(configuration)
-            own.add(places, passed, kept, self.inputs)
-        elif self._are_many(row, len(places), bool(kept)):
-            self._many(configuration).add(places, passed, kept, self.inputs)
+        if isinstance(row, DenseOutcomes) or self._are_many(row, len(places)):
+            self._many(configuration).add(places, passed)
         else:
-            few = SparseOutcomes.of(places, passed, kept, self._codes)
+            few = SparseOutcomes.of(places, passed, self._codes)
             self._rows[configuration] = few if row is None else row.joined(few)
 
     def snapshot(self) -> Outcomes:
-        """What is known now, whatever is recorded here later; arrays are shared until they change.
-
-        >>> outcomes = Outcomes(3)
-        >>> before = outcomes.snapshot()
-        >>> outcomes.record(0, np.array([1]), np.array([True]))
-        >>> before.total(), outcomes.total()
-        (0, 1)
-        """
+        """Return a copy, which shares arrays until they change."""
         twin = Outcomes(self.inputs)
         twin._share(self)
         return twin
 
     def plain(self) -> Outcomes:
-        """Whether trials passed, whatever else they count for."""
+        """Return the same trials, which count by whether they passed."""
         return self
 
     def _share(self, other: Outcomes) -> None:
-        """Take what another knows now."""
-        self._rows, self._names = dict(other._rows), set(other._names)
+        self._rows, self._names, self._kept = dict(other._rows), set(other._names), dict(other._kept)
         self._boxes = {key: listed.copy() for key, listed in other._boxes.items()}
         other._owner = object()
 
     def attempted(self, configuration: int, places: Places) -> Bools:
-        """Which of these inputs were tried under the configuration."""
+        """Return which of these inputs were tried."""
         row = self._rows.get(configuration)
         return np.zeros(len(places), bool) if row is None else row.attempted(places)
 
     def passed(self, configuration: int, places: Places) -> Bools:
-        """Which of these inputs passed under the configuration."""
+        """Return which of these inputs passed."""
         row = self._rows.get(configuration)
         return np.zeros(len(places), bool) if row is None else row.passed(places)
 
     def results(self, configuration: int, places: Places) -> Array:
-        """What each of these inputs counts for under the configuration: whether it passed."""
+        """Return the result of each of these inputs: whether it passed, or its score."""
         return self.passed(configuration, places)
 
     def bits(self, configuration: int) -> tuple[Bits, Bits]:
-        """Attempted and passed bits of a configuration, eight inputs a byte, first input highest; only to look at."""
+        """Return attempted and passed bits of a configuration; read only."""
         return self._rows[configuration].span(0, self.inputs)
 
     def span(self, configuration: int, start: int, stop: int) -> tuple[Bits, Bits]:
-        """Its bits of the places from `start`, a multiple of eight, up to `stop`."""
+        """Return bits of the places from `start`, a multiple of eight, up to `stop`."""
         return self._rows[configuration].span(start, min(stop, self.inputs))
 
     def load(self, configuration: int, start: int, attempted: Bits, passed: Bits) -> None:
-        """Merge packed bits that begin at place `start` (a multiple of eight); refuse a contradiction."""
+        """Merge packed bits that begin at place `start` (a multiple of eight); reject a contradiction."""
         row = self._rows.get(configuration)
-        if isinstance(row, DenseOutcomes) or self._are_many(row, int(packed.count_set(attempted)), False):
+        if isinstance(row, DenseOutcomes) or self._are_many(row, int(packed.count_set(attempted))):
             own = self._many(configuration).bits[:, start // 8 : start // 8 + len(attempted)]
-            clashes = int(packed.count_set(own[0] & attempted & (own[1] ^ passed)))
-            _refuse(configuration, clashes)
+            _refuse(configuration, int(packed.count_set(own[0] & attempted & (own[1] ^ passed))))
             own[0] |= attempted
             own[1] |= passed
-            return
-        tried = packed.places_of(attempted, 8 * len(attempted))
-        self._join(configuration, row, SparseOutcomes.of(tried + start, packed.get(passed, tried), None, self._codes))
+        else:
+            tried = packed.places_of(attempted, 8 * len(attempted))
+            self._add(configuration, tried + start, packed.get(passed, tried))
 
     def load_kept(self, configuration: int, name: str, places: Places, values: NDArray[np.float32]) -> None:
-        """Keep a value of each of these places; of those that were tried it says something."""
+        """Keep values of those of these places that were tried."""
         self._names.add(name)
         tried = self.attempted(configuration, places)
-        places, values = places[tried], values[tried]
-        row = self._rows.get(configuration)
-        if isinstance(row, DenseOutcomes):
-            self._many(configuration).keep(name, places, values, self.inputs)
-        elif row is not None:
-            few = SparseOutcomes.of(places, row.passed(places), {name: values}, self._codes)
-            self._rows[configuration] = row.joined(few)
+        self._values(name, configuration).put(places[tried], values[tried], self.inputs)
 
     def kept(self, configuration: int, name: str) -> NDArray[np.float32]:
-        """One value per input that was asked to be kept, NaN where there is none; only to look at."""
-        row = self._rows.get(configuration)
-        if isinstance(row, DenseOutcomes) and row.values and name in row.values:
-            return row.values[name]
-        values = np.full(self.inputs, np.nan, np.float32)
-        if isinstance(row, SparseOutcomes):
-            values[row.places] = row.kept(name, 0, self.inputs)
-        return values
+        """Return a value per input, NaN if there is none; read only."""
+        found = self._kept.get((name, configuration))
+        if found is not None and found.places is None:
+            return found.values
+        return self.kept_at(configuration, name, np.arange(self.inputs))
 
     def kept_at(self, configuration: int, name: str, places: Places) -> NDArray[np.float32]:
-        """The values kept of these inputs, NaN where there is none."""
-        row = self._rows.get(configuration)
-        if isinstance(row, SparseOutcomes):
-            return row.kept_at(name, places)
-        return self.kept(configuration, name)[places]
+        """Return the values of these inputs, NaN if there are none."""
+        found = self._kept.get((name, configuration))
+        return np.full(len(places), np.nan, np.float32) if found is None else found.at(places)
 
     def kept_span(self, configuration: int, name: str, start: int, stop: int) -> NDArray[np.float32]:
-        """The values kept of those inputs tried among the places from `start`, a multiple of eight, up to `stop`."""
-        return self._rows[configuration].kept(name, start, min(stop, self.inputs))
+        """Return the values of the tried inputs among the places from `start`, a multiple of eight, up to `stop`."""
+        places = self._rows[configuration].tried(start, min(stop, self.inputs))
+        return self.kept_at(configuration, name, places)
 
     def kept_names(self) -> tuple[str, ...]:
-        """The kinds of value this run keeps."""
         return tuple(sorted(self._names))
 
     def boxes(self, name: str, configuration: int, places: Places) -> list[Boxes]:
-        """The boxes kept of each of these inputs under the configuration: those found, or those expected."""
+        """Return the boxes of each of these inputs, such as the detected ones."""
         listed = self._boxes.get((name, configuration))
         return BoxRecords().at(places) if listed is None else listed.at(places)
 
     def boxes_names(self) -> tuple[str, ...]:
-        """The kinds of boxes this run keeps."""
         return tuple(sorted({name for name, _ in self._boxes}))
 
     def boxes_span(self, name: str, configuration: int, start: int, stop: int) -> Stored:
-        """Boxes of those inputs tried among the places from `start` up to `stop`, to be stored."""
+        """Return the boxes of tried inputs among the places from `start` up to `stop`, in the form of a run file."""
         stored = self._listed(name, configuration).span(start, stop)
         return stored[self.attempted(configuration, start + stored[:, 0].astype(np.intp))]
 
     def load_boxes(self, name: str, configuration: int, start: int, stored: Stored) -> None:
-        """Take in boxes that were stored of the places from `start` on."""
+        """Add boxes from a run file, of the places from `start` on."""
         self._listed(name, configuration).load(start, stored)
 
     def counts(self, configurations: Ids | list[int], among: Bits | None = None) -> tuple[Array, Ids]:
-        """Passes and trials per configuration, of all inputs or of those whose bit is set in `among`."""
+        """Return passes and trials per configuration, of all inputs or of those whose bit is set in `among`."""
         ids = [int(i) for i in configurations]
         passes, trials = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
         for place, configuration in enumerate(ids):
@@ -204,7 +181,7 @@ class Outcomes:
         return passes, trials
 
     def trial_weight(self, configurations: Ids) -> float:
-        """How many passes and failures a trial of these is worth: it is one."""
+        """Return how many passes and failures a trial is worth: one, or more if scores vary less."""
         return 1.0
 
     def limits(
@@ -216,18 +193,18 @@ class Outcomes:
         confidence: float,
         among: Bits | None = None,
     ) -> tuple[Floats, Floats]:
-        """Limits of each configuration's rate from its own trials, whose counts these are, by a method of intervals."""
+        """Return the interval of each configuration's rate from the counts of its own trials."""
         return method(*counts, population, confidence)
 
     def trials(self, configuration: int, among: Bits | None = None) -> tuple[Places, Array]:
-        """The places tried under a configuration, ascending, and which of them passed."""
+        """Return the tried places of a configuration, ascending, and their results."""
         row = self._rows.get(configuration)
         return (np.zeros(0, np.intp), np.zeros(0, bool)) if row is None else row.trials(among)
 
     def single(self, configurations: Ids, among: Bits | None = None, name: str | None = None) -> Trials:
-        """Every outcome of these configurations by itself, with the value kept under a name where there is one.
+        """Return the single trials of these configurations, with the values kept under a name.
 
-        Inputs are numbered among those looked at.
+        Inputs are numbered among those selected.
         """
         places, passed, values = [], [], []
         for configuration in configurations.tolist():
@@ -245,54 +222,61 @@ class Outcomes:
         return Trials(test, place, np.concatenate(passed), inputs, kept)
 
     def total(self) -> int:
-        """Outcomes recorded so far; one inference each."""
+        """Return the number of outcomes; one inference each."""
         return sum(row.total() for row in self._rows.values())
 
     def merge(self, other: Outcomes) -> None:
-        """Take in the other's outcomes."""
+        """Add the outcomes of another run."""
         if other.inputs != self.inputs:
             raise InputError(f"runs of {self.inputs} and {other.inputs} inputs cannot be merged")
         for (name, configuration), listed in other._boxes.items():
             new = ~self.attempted(configuration, np.arange(self.inputs))
             self._listed(name, configuration).join(listed.among(new))
         for configuration, row in other._rows.items():
-            own = self._rows.get(configuration)
-            if (
-                isinstance(row, SparseOutcomes)
-                and not isinstance(own, DenseOutcomes)
-                and not self._are_many(own, len(row), False)
-            ):
-                self._join(configuration, own, SparseOutcomes(row.codes))
+            if isinstance(row, SparseOutcomes):
+                self._add(configuration, *row.trials(None))
             else:
                 self.load(configuration, 0, *row.span(0, self.inputs))
-            tried, _ = row.trials(None)
-            for name in other.kept_names():
-                theirs = row.kept(name, 0, self.inputs)
-                known = ~np.isnan(theirs)
-                self.load_kept(configuration, name, tried[known], theirs[known])
+        for (name, configuration), values in other._kept.items():
+            places = np.arange(self.inputs) if values.places is None else values.places.astype(np.intp)
+            known = ~np.isnan(values.values)
+            self.load_kept(configuration, name, places[known], values.values[known])
 
     def _listed(self, name: str, configuration: int) -> BoxRecords:
         return self._boxes.setdefault((name, configuration), BoxRecords())
 
-    def _join(self, configuration: int, row: SparseOutcomes | None, few: SparseOutcomes) -> None:
-        """Add a few outcomes to few; refuse a contradiction."""
-        if row is not None:
-            _refuse(configuration, row.clashes(few))
-        self._rows[configuration] = few if row is None else row.joined(few)
+    def _values(self, name: str, configuration: int) -> Values:
+        """Return values that may be changed."""
+        found = self._kept.get((name, configuration))
+        if found is None or found.owner is not self._owner:
+            found = Values(self._owner) if found is None else found.copy(self._owner)
+            self._kept[name, configuration] = found
+        return found
 
-    def _are_many(self, row: SparseOutcomes | None, more: int, kept: bool) -> bool:
-        """Whether a row is better off as bits once it holds so many more."""
-        has_values = kept or (row is not None and row.values is not None)
-        return (0 if row is None else len(row)) + more > self.inputs // (MANY_VALUES if has_values else MANY)
+    def _add(self, configuration: int, places: Places, passed: Bools) -> None:
+        """Record outcomes; reject a contradiction."""
+        if configuration in self._rows:
+            known = self.attempted(configuration, places)
+            if known.any():
+                _refuse(configuration, int(np.count_nonzero(known & (self.passed(configuration, places) != passed))))
+        self.record(configuration, places, passed)
+
+    def _are_many(self, row: SparseOutcomes | None, more: int) -> bool:
+        """Return True if this many more outcomes are better stored as bits."""
+        return (0 if row is None else len(row)) + more > self.inputs // MANY
 
     def _many(self, configuration: int) -> DenseOutcomes:
-        """The bits of a configuration, to be changed."""
+        """Return the bits of a configuration, which may be changed."""
         row = self._rows.get(configuration)
-        if isinstance(row, DenseOutcomes):
-            if row.owner is not self._owner:
-                row = self._rows[configuration] = row.copy(self._owner)
+        if isinstance(row, DenseOutcomes) and row.owner is self._owner:
             return row
-        made = self._rows[configuration] = DenseOutcomes.of(row, self.inputs, self._owner)
+        if isinstance(row, DenseOutcomes):
+            made = DenseOutcomes(row.bits.copy(), self._owner)
+        else:
+            made = DenseOutcomes(np.zeros((2, packed.size(self.inputs)), np.uint8), self._owner)
+            if row is not None:
+                made.add(*row.trials(None))
+        self._rows[configuration] = made
         return made
 
 
@@ -306,29 +290,25 @@ def _refuse(configuration: int, clashes: int) -> None:
 
 @dataclass(frozen=True)
 class Trials:
-    """Single outcomes, for surrogates that know that tests share inputs.
-
-    Trial m ran the test in row `test[m]` of the features on the input at `place[m]`, from 0 to `inputs` - 1.
-    """
+    """Single trials, for surrogates that model shared inputs: the test (a row of the features) and input of each."""
 
     test: NDArray[np.intp]
     place: NDArray[np.intp]
     passed: Array  # bool, or float for trials that count by a score in 0..1
-    inputs: int  # how many inputs there are
-    value: NDArray[np.float32] | None = None  # the oracle's value of each trial, such as a margin; NaN where unknown
+    inputs: int  # number of inputs
+    value: NDArray[np.float32] | None = None  # the oracle's value of each trial, such as a margin; NaN if unknown
 
     @property
     def graded(self) -> bool:
-        """Whether trials count by a score and not by whether they passed."""
+        """Return True if trials count by a score."""
         return self.passed.dtype.kind == "f"
 
 
-LEAST = 0.01  # dispersion of scores that are all but equal
-VALUE = "value"  # the name under which a run keeps what the oracle measured of a trial: its score, or its margin
+LEAST = 0.01  # dispersion of scores that are almost equal
 
 
 class ScoredOutcomes(Outcomes):
-    """The same trials, whose scores add up where passes did.
+    """Outcomes that count by their scores instead of their passes.
 
     >>> outcomes = Outcomes(10)
     >>> outcomes.record(3, np.array([0, 4]), np.array([True, False]), {"value": np.array([0.75, 0.5], np.float32)})
@@ -338,11 +318,16 @@ class ScoredOutcomes(Outcomes):
 
     @classmethod
     def of(cls, outcomes: Outcomes) -> ScoredOutcomes:
-        """The scores of outcomes as they are now; refused where a trial has none."""
+        """Return a snapshot that counts by scores; raise InputError if a trial has none."""
         if isinstance(outcomes, cls):
             return outcomes
         for configuration in outcomes:
-            _reject(outcomes.kept_span(configuration, VALUE, 0, outcomes.inputs), configuration)
+            values = outcomes.kept_span(configuration, VALUE, 0, outcomes.inputs)
+            wrong = values[~((values >= 0) & (values <= 1))]
+            if len(wrong):
+                nothing = np.isnan(wrong[0])
+                what = "trials of which no score was kept" if nothing else f"a score of {wrong[0]:g}; accepted: 0 to 1"
+                raise InputError(f"score: configuration {configuration} has {what}")
         twin = cls(outcomes.inputs)
         twin._share(outcomes)
         return twin
@@ -353,22 +338,19 @@ class ScoredOutcomes(Outcomes):
         return twin
 
     def plain(self) -> Outcomes:
-        """Whether trials passed."""
         twin = Outcomes(self.inputs)
         twin._share(self)
         return twin
 
     def counts(self, configurations: Ids | list[int], among: Bits | None = None) -> tuple[Array, Ids]:
-        """The sum of the scores and the trials of each configuration."""
         found = self.moments(configurations, among)
         return found.total, found.trials.astype(np.int64)
 
     def moments(self, configurations: Ids | list[int], among: Bits | None = None) -> Moments:
-        """What intervals want to know of the scores of each configuration."""
+        """Return the moments of each configuration's scores, for intervals."""
         return Moments.joined([Moments.of(self.trials(int(one), among)[1]) for one in configurations])
 
     def trial_weight(self, configurations: Ids) -> float:
-        """How many passes and failures a trial of these is worth."""
         return 1 / max(self.moments(configurations).dispersion, LEAST)
 
     def limits(
@@ -380,27 +362,15 @@ class ScoredOutcomes(Outcomes):
         confidence: float,
         among: Bits | None = None,
     ) -> Limits:
-        """Those of the mean scores, by the method for means that does what this one does for pass rates."""
+        """Return intervals of mean scores, by the method for means that corresponds to one for pass rates."""
         return OF_MEANS[method](self.moments(configurations, among), population, confidence)
 
     def results(self, configuration: int, places: Places) -> Array:
-        """The score of each of these inputs."""
         return self.kept_at(configuration, VALUE, places).astype(np.float64)
 
     def trials(self, configuration: int, among: Bits | None = None) -> tuple[Places, Array]:
-        """The places tried under a configuration, ascending, and their scores."""
         places, _ = super().trials(configuration, among)
         return places, self.results(configuration, places)
 
     def single(self, configurations: Ids, among: Bits | None = None, name: str | None = None) -> Trials:
-        """Every score of these configurations by itself; there are no values beside them."""
         return super().single(configurations, among, None)
-
-
-def _reject(values: NDArray[np.float32], configuration: int) -> None:
-    """Refuse what is no score."""
-    fits = (values >= 0) & (values <= 1)
-    if not fits.all():
-        wrong = values[~fits][0]
-        what = "trials of which no score was kept" if np.isnan(wrong) else f"a score of {wrong:g}; accepted: 0 to 1"
-        raise InputError(f"score: configuration {configuration} has {what}")

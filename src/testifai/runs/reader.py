@@ -1,6 +1,6 @@
-"""Reading a file that anyone may have written: its tables, its JSON and its arrays, in bounded time and memory.
+"""Reading run files of unknown origin: tables, JSON and arrays, in bounded time and memory.
 
-Checksums tell damage, not intent: whoever crafts a run file computes them too. Nothing here trusts one.
+Checksums detect damage only: a crafted run file has valid ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sqlite3
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.runs.encoding import checksum
 from testifai.runs.outcomes import Outcomes
 from testifai.support.types import Array
 
 VERSION = 2
+BLOCK = 1024  # places of the visiting order in a row of a table
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
@@ -63,7 +63,7 @@ KINDS = {
 
 
 def kind_of(path: Path) -> str | None:
-    """What a file or folder is, in words; None where that cannot be told."""
+    """Return the kind of a file or folder in words; None if it is unknown."""
     if path.is_dir():
         return "a folder"
     if _beginning(path, len(MAGIC)) == MAGIC:
@@ -72,7 +72,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def refuse_others(path: Path, advice: str) -> None:
-    """Refuse what is of another kind, named for what it is; a file that is empty may become a run."""
+    """Raise InputError for a file of another kind; an empty file may become a run."""
     kind = kind_of(path)
     empty = not path.exists() or (path.is_file() and not path.stat().st_size)
     if empty or kind in (None, RUN, DATABASE):
@@ -85,14 +85,14 @@ def refuse_others(path: Path, advice: str) -> None:
 
 
 def is_ours(path: str | os.PathLike[str]) -> bool:
-    """Whether the header says that testifai made the file, whatever became of the rest."""
+    """Return True if the header is that of a run file, damaged or not."""
     begin = _beginning(path, _ID_AT + 4)
     return begin[: len(MAGIC)] == MAGIC and begin[_ID_AT:] == APPLICATION_ID.to_bytes(4, "big")
 
 
 def _beginning(path: str | os.PathLike[str], length: int) -> bytes:
-    """The first bytes of a file; none where it cannot be read, which whoever opens it will say."""
-    if not os.path.isfile(path):  # a pipe would be waited for
+    """Return the first bytes of a file; none if it cannot be read."""
+    if not os.path.isfile(path):  # reading a pipe would block
         return b""
     with suppress(OSError), open(path, "rb") as file:
         return file.read(length)
@@ -100,13 +100,13 @@ def _beginning(path: str | os.PathLike[str], length: int) -> bytes:
 
 
 def size(path: Path) -> int:
-    """The bytes of a run file, those in its log included."""
+    """Return the size of a run file and its log in bytes."""
     log = path.with_name(path.name + "-wal")
     return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """A connection through which nothing is written."""
+    """Open a connection for reading only."""
 
     def connect(options: str) -> sqlite3.Connection:
         uri = f"{path.resolve().as_uri()}?{options}"
@@ -121,10 +121,10 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         return connection
 
     try:
-        # Not mode=ro: only who may write tidies the log away behind the last reader.
+        # Not mode=ro: only a connection that may write removes the log behind the last reader.
         return connect("mode=rw")
     except sqlite3.OperationalError as error:
-        # In a folder we may not write to, SQLite cannot make the files it reads a write-ahead log through.
+        # In a read-only folder, SQLite cannot create the files through which it reads a write-ahead log.
         if "unable to open" not in str(error) and "readonly" not in str(error):
             raise
         log = path.with_name(path.name + "-wal")
@@ -136,8 +136,8 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         return connect("mode=ro&immutable=1")
 
 
-STEPS = 10_000  # of SQLite's machine, between two looks at the clock
-MOST_STEPS = 20_000_000  # of one statement, plus these for every byte of the file; ours take a few for a row
+STEPS = 10_000  # of SQLite's virtual machine, between two checks
+MOST_STEPS = 20_000_000  # of one statement, plus these for every byte of the file; ours take a few per row
 STEPS_PER_BYTE = 20
 
 LONGEST_JSON = 1 << 28  # characters
@@ -150,16 +150,15 @@ MOST_SHRUNK = 300
 _DTYPE = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248]|c(8|16)|[US]\d{1,6})")
 
 
-class Unreadable(ValueError):  # noqa: N818 - what a cell is
-    """What is wrong with a part of a file, in words."""
+class Unreadable(ValueError):  # noqa: N818
+    """An invalid value in a run file."""
 
 
 class Watch:
     """Ends a statement that takes more steps than any of ours can on a file of this size.
 
-    The steps are counted rather than timed, so that a slow disk or a busy machine is no damage. While SQLite works,
-    Python sees a Ctrl-C only from in here, and SQLite swallows the exception: a statement that was interrupted without
-    having been `overdue` was ended by the user.
+    Steps do not depend on the speed of the machine. During a statement, Python raises KeyboardInterrupt only in here
+    and SQLite swallows it: a statement that was interrupted without being `overdue` was ended by Ctrl-C.
     """
 
     def __init__(self, connection: sqlite3.Connection, size: int) -> None:
@@ -168,7 +167,6 @@ class Watch:
         connection.set_progress_handler(self._tick, STEPS)
 
     def start(self) -> None:
-        """A new statement begins."""
         self._left, self.overdue = self._most, False
 
     def _tick(self) -> bool:
@@ -178,7 +176,7 @@ class Watch:
 
 
 def distrust(connection: sqlite3.Connection) -> None:
-    """Settings for a file whose schema may be hostile: no functions from it, no cells that leave their page."""
+    """Configure a connection for a schema that may be hostile: no functions, no cells outside their page."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     if sys.version_info >= (3, 12):
@@ -186,35 +184,32 @@ def distrust(connection: sqlite3.Connection) -> None:
 
 
 def check_schema(connection: sqlite3.Connection, schema: str) -> None:
-    """Refuse anything but our own tables: a view or a trigger runs whatever it says when a table is read or written."""
+    """Reject anything but our own tables: views and triggers run statements when a table is read or written."""
     ours = _objects(schema)
-    found = connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT ?", (len(ours) + 1,)).fetchall()
-    theirs = {(kind, name): _words(sql) for kind, name, sql in found}
-    if theirs == ours and len(found) == len(ours):
+    theirs = _tables(connection, len(ours) + 1)
+    if theirs == ours:
         return
-    strange = sorted({f"{kind} {name}" for kind, name in theirs if (kind, name) not in ours})
-    changed = sorted(f"{kind} {name}" for kind, name in theirs if (kind, name) in ours)
+    known = {(kind, name) for kind, name, _ in ours}
+    strange = sorted({f"{kind} {name}" for kind, name, _ in theirs if (kind, name) not in known})
+    changed = sorted({f"{kind} {name}" for kind, name, _ in theirs if (kind, name) in known})
     what = f"has a {strange[0]}" if strange else f"lacks a table, or has another {', '.join(changed)}"
     raise Unreadable(f"{what}, which no run file has")
 
 
 @functools.cache
-def _objects(schema: str) -> dict[tuple[str, str], str]:
-    connection = sqlite3.connect(":memory:")
-    try:
+def _objects(schema: str) -> list[tuple[str, str, str]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(schema)
-        rows = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
-    finally:
-        connection.close()
-    return {(kind, name): _words(sql) for kind, name, sql in rows}
+        return _tables(connection)
 
 
-def _words(sql: object) -> str:
-    return " ".join(str(sql).split())
+def _tables(connection: sqlite3.Connection, most: int = -1) -> list[tuple[str, str, str]]:
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT ?", (most,)).fetchall()
+    return sorted((str(kind), str(name), " ".join(str(sql).split())) for kind, name, sql in rows)
 
 
 def read_json(text: object) -> Any:
-    """Plain data from its text, neither long nor deep enough to bring a reader of it down."""
+    """Parse JSON that is neither too long nor too deep."""
     if not isinstance(text, str):
         raise Unreadable("is not text")
     if len(text) > LONGEST_JSON:
@@ -225,28 +220,17 @@ def read_json(text: object) -> Any:
         raise Unreadable(f"is nested more than {DEEPEST_JSON} deep") from None
     except ValueError as error:
         raise Unreadable(f"is not JSON: {str(error)[:80]}") from None
-    if text.count("[") + text.count("{") > DEEPEST_JSON and _deep(value):
+    level = [value] if isinstance(value, list | dict) else []
+    for _ in range(DEEPEST_JSON + 1):
+        parts = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [inner for part in parts for inner in part if isinstance(inner, list | dict)]
+    if level:
         raise Unreadable(f"is nested more than {DEEPEST_JSON} deep")
     return value
 
 
-def _deep(value: object) -> bool:
-    level = [value]
-    for _ in range(DEEPEST_JSON + 1):
-        level = [
-            inner
-            for one in level
-            if isinstance(one, list | dict)
-            for inner in (one.values() if isinstance(one, dict) else one)
-            if isinstance(inner, list | dict)
-        ]
-        if not level:
-            return False
-    return True
-
-
 def read_array(dtype: object, shape: object, data: object) -> Array:
-    """An array from its cells; what it takes is known, and in proportion to the file, before it is unpacked."""
+    """Return an array from its cells, whose size is checked before it is unpacked."""
     if not isinstance(dtype, str) or not _DTYPE.fullmatch(dtype):
         raise Unreadable(f"has a type {str(dtype)[:40]!r}")
     kind, sizes = np.dtype(dtype), read_json(shape)
@@ -270,14 +254,14 @@ def read_array(dtype: object, shape: object, data: object) -> Array:
 
 @dataclass(frozen=True)
 class Signature:
-    """What changes with every outcome that is saved in a run file."""
+    """Changes with every outcome that is saved in a run file."""
 
-    file: tuple[int, int]  # which file it is
-    written: tuple[tuple[int, int], ...]  # bytes, and when they were written, of the file and of its log
+    file: tuple[int, int]  # device and inode
+    written: tuple[tuple[int, int], ...]  # sizes and times of the file and its log
 
     @classmethod
     def of(cls, path: Path) -> Signature | None:
-        """That of a run file now; None where there is none."""
+        """Return the current signature of a run file; None if there is no file."""
         try:
             about = [path.stat()]
         except OSError:
@@ -288,24 +272,21 @@ class Signature:
 
 
 class Loaded:
-    """The outcomes that were read of a run file so far, and which of its rows they came from.
-
-    Who was given them by `Store.load` keeps a snapshot: the next look adds to them.
-    """
+    """Outcomes that were read from a run file, and their rows; `Store.load` adds to them, so callers keep snapshots."""
 
     def __init__(self) -> None:
         self.outcomes: Outcomes | None = None
         self._rows: set[int] = set()
 
     def onto(self, inputs: int, *, anew: bool) -> Outcomes:
-        """What to add new rows to; anew: all of them are."""
+        """Return the outcomes to add new rows to; `anew` starts again."""
         if self.outcomes is None or anew or self.outcomes.inputs != inputs:
             self.outcomes = Outcomes(inputs)
             self._rows.clear()
         return self.outcomes
 
     def is_new(self, *row: object) -> bool:
-        """Whether a row, by its key and checksum, was not read before; from now on it was."""
+        """Return True for the first call with a row's key and checksum."""
         mark = hash(row)
         if mark in self._rows:
             return False
@@ -314,15 +295,15 @@ class Loaded:
 
 
 def has_no_tables(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether this is an empty file, or one of a process that was killed while it made the file."""
-    if path.stat().st_size == 1:  # which SQLite takes for none
+    """Return True for an empty file, such as that of a process killed while it created the file."""
+    if path.stat().st_size == 1:  # SQLite treats it as empty
         raise damaged(path, "file is not a database")
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     return bool(tables == 0 and connection.execute("PRAGMA application_id").fetchone()[0] == 0)
 
 
 def check_file(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse what is not a run, what a newer testifai wrote, and what is damaged."""
+    """Raise InputError for a file that is not a run, has another format or is damaged."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise InputError(f"run file: {path} is an SQLite file but not a testifai run")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -332,39 +313,35 @@ def check_file(connection: sqlite3.Connection, path: Path) -> None:
             "the testifai that made it"
         )
     try:
-        # Before anything else is asked of it: what is checked and read below must be tables.
+        # First, because the statements below rely on our own tables.
         check_schema(connection, SCHEMA)
     except Unreadable as error:
         raise damaged(path, str(error)) from None
     problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if problem != "ok":
         raise damaged(path, problem.splitlines()[-1])
-    _check_rows(connection, path)
-
-
-def _check_rows(connection: sqlite3.Connection, path: Path) -> None:
-    """Notice rows whose key is damaged: asked for by its name, such a row is not there, and nothing seems wrong."""
+    # A row with a damaged key would seem to be missing.
     for what, columns in (("meta", "key, value"), ("arrays", "name, block, dtype, shape, data")):
         for *cells, crc in connection.execute(f"SELECT {columns}, crc FROM {what}"):
             if checksum(*cells) != crc:
                 raise damaged(path, f"{short(cells[0])} does not match its checksum")
 
 
-# What SQLite and Python's reader of it say of a file that is not what was written
+# in messages of SQLite and its Python module about damaged files
 DAMAGE = ("not a database", "malformed", "encrypted", "unsupported file format", "no such", "decode", "too big")
 
 
 def damaged(path: str | os.PathLike[str], what: str) -> InputError:
-    """What is said of a file that is not what was written."""
+    """Return the error for a damaged file."""
     reason = " ".join(what.split())[:200]
-    # Nobody is told to delete a file that may be anything.
+    # Deleting is only suggested for our own files.
     again = "delete it and run again" if is_ours(path) else "start a new run with another --out"
     return InputError(f"run file: {path} is damaged ({reason}); restore a copy, or {again}")
 
 
 @contextmanager
 def plain_errors(path: Path, watch: Watch | None = None) -> Iterator[None]:
-    """SQLite's errors as one line that says what to do."""
+    """Turn errors of SQLite into InputErrors that suggest what to do."""
     if watch is not None:
         watch.start()
     try:
@@ -377,17 +354,19 @@ def plain_errors(path: Path, watch: Watch | None = None) -> Iterator[None]:
             raise damaged(path, "reading it does not end") from None
         if getattr(error, "sqlite_errorname", None) == "SQLITE_IOERR_SHORT_READ":  # of SQLite 3.46; earlier: malformed
             raise damaged(path, "it is cut short") from error
-        if "full" in text or "disk I/O" in text:
-            raise InputError(
-                f"run file: could not write {path} ({text}); what was saved before is intact: "
-                "make room and run the same command again"
-            ) from error
         if any(sign in text for sign in DAMAGE):
             raise damaged(path, text) from error
-        if "locked" in text:
-            raise InputError(f"run file: {path} is in use by another program") from error
-        if "readonly" in text or "unable to open" in text:
-            raise InputError(f"run file: cannot write {path} ({text}); choose another place with --out") from error
+        for signs, message in (
+            (
+                ("full", "disk I/O"),
+                f"could not write {path} ({text}); what was saved before is intact: make room and run the same command "
+                "again",
+            ),
+            (("locked",), f"{path} is in use by another program"),
+            (("readonly", "unable to open"), f"cannot write {path} ({text}); choose another place with --out"),
+        ):
+            if any(sign in text for sign in signs):
+                raise InputError(f"run file: {message}") from error
         raise InputError(f"run file: {path}: {text}") from error
     except OSError as error:
         raise InputError(f"run file: {path}: {error.strerror or error}") from error
@@ -396,3 +375,38 @@ def plain_errors(path: Path, watch: Watch | None = None) -> Iterator[None]:
 def short(value: object, most: int = 60) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+# -- cells of tables --------------------------------------------------------------------------------------------------
+
+
+def span(block: int) -> tuple[int, int]:
+    """Return the first place of a block, and the one after the last."""
+    return block * BLOCK, (block + 1) * BLOCK
+
+
+@functools.lru_cache(maxsize=4096)
+def all_of(inputs: int, block: int) -> bytes:
+    """Return the attempted bits of a block in which every input was tried."""
+    return np.packbits(np.ones(max(0, min(BLOCK, inputs - block * BLOCK)), bool)).tobytes()
+
+
+def is_within(whole: bytes, part: object) -> bool:
+    """Return True if a cell has as many bits as another, and sets none that is not set there."""
+    if not isinstance(part, bytes) or len(part) != len(whole):
+        return False
+    return part is whole or not int.from_bytes(part, "big") & ~int.from_bytes(whole, "big")
+
+
+def checksum(*cells: object) -> int:
+    """Return the checksum of a row's cells, including their lengths: a damaged key must not match another row."""
+    crc = 0
+    for cell in cells:
+        data = cell if isinstance(cell, bytes) else repr(cell).encode("utf-8", "surrogatepass")
+        crc = zlib.crc32(data, zlib.crc32(b"%d:" % len(data), crc))
+    return crc
+
+
+def sealed(*cells: object) -> tuple[object, ...]:
+    """Return a row with its checksum."""
+    return *cells, checksum(*cells)

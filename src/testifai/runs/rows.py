@@ -1,148 +1,93 @@
-"""What became of one configuration: a list of the places tried while they are few, bits over all inputs once many.
+"""Outcomes, values and boxes of one configuration's trials.
 
-Both say the same things in the same words; only the memory differs. A list takes a few bytes an outcome, bits a quarter
-of a byte an input.
+Outcomes are a list of the tried places while those are few, and bits of all inputs once they are many: a list takes a
+few bytes per outcome, bits take a quarter of a byte per input. Values are stored likewise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from testifai.data.annotations import CLASS, COLUMNS, NONE, Boxes
 from testifai.support import bits as packed
 from testifai.support.bits import Bits
 from testifai.support.types import Array, Bools
 
 Places = NDArray[np.intp]
-Flags = Bools
 Floats = NDArray[np.float32]
-Codes = Array  # the smallest whole numbers that hold them
+Codes = Array  # unsigned integers of the smallest type that is large enough
+Stored: TypeAlias = NDArray[np.float32]  # a row for each box: its place after the first of a block, and the box
 
-MANY = 32  # from one in so many inputs on, bits take less room than a list
-MANY_VALUES = 8  # and a kept value for every input less than a list of them with their places
+MANY = 32  # bits are smaller than a list from one in this many inputs on
+MANY_VALUES = 8  # and a value for every input is smaller than a list of places and values
 
 
 class SparseOutcomes:
-    """Some places in ascending order, each with its outcome, and what was kept of them. It never changes.
+    """Some places in ascending order, each with its outcome; immutable.
 
-    A place and its outcome are one number, twice the place and one more where it passed.
+    A place and its outcome are one code: twice the place, plus one if it passed.
     """
 
-    __slots__ = ("codes", "values")
+    __slots__ = ("codes",)
 
-    def __init__(self, codes: Codes, values: dict[str, Floats] | None = None) -> None:
+    def __init__(self, codes: Codes) -> None:
         self.codes = codes
-        self.values = values or None  # by name, in the order of the places
 
     @classmethod
-    def of(
-        cls, places: Places, passed: Flags, kept: Mapping[str, Floats] | None, dtype: np.dtype[np.generic]
-    ) -> SparseOutcomes:
-        """Outcomes in any order; of a place named twice, a pass counts and the last value."""
-        codes = (places.astype(dtype) << 1) | passed
-        ordered = _distinct(codes)
-        if not kept:
-            return cls(ordered)
-        if ordered is codes:
-            return cls(codes, {name: given.astype(np.float32) for name, given in kept.items()})
-        where = _find(ordered, codes)
-        return cls(ordered, {name: _spread(len(ordered), [(where, given)]) for name, given in kept.items()})
+    def of(cls, places: Places, passed: Bools, dtype: np.dtype[np.generic]) -> SparseOutcomes:
+        """Make it from outcomes in any order; if a place occurs twice, a pass counts."""
+        return cls(_distinct((places.astype(dtype) << 1) | passed))
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def total(self) -> int:
-        return len(self.codes)
-
-    @property
-    def places(self) -> Places:
-        return (self.codes >> 1).astype(np.intp)
-
-    @property
-    def outcomes(self) -> Flags:
-        return (self.codes & 1).astype(bool)
+    total = __len__
 
     def joined(self, other: SparseOutcomes) -> SparseOutcomes:
-        """These outcomes and the other's."""
-        if not len(self) or not len(other):
-            return other if len(other) else self
-        both = np.concatenate([self.codes, other.codes])
-        names = {**(self.values or {}), **(other.values or {})}
-        # Outcomes mostly come in order: nothing to sort then.
-        if self.codes[-1] >> 1 < other.codes[0] >> 1:
-            return SparseOutcomes(both, {name: np.concatenate([self._all(name), other._all(name)]) for name in names})
-        order = np.argsort(both, kind="stable")
-        codes = _distinct(both[order])
-        if len(codes) == len(both):
-            return SparseOutcomes(
-                codes, {name: np.concatenate([self._all(name), other._all(name)])[order] for name in names}
-            )
-        values = {}
-        for name in names:
-            given = [(_find(codes, one.codes), (one.values or {}).get(name)) for one in (self, other)]
-            values[name] = _spread(len(codes), given)
-        return SparseOutcomes(codes, values)
-
-    def clashes(self, other: SparseOutcomes) -> int:
-        """How many inputs passed here and failed there, or the other way round."""
-        both = np.sort(np.concatenate([self.codes, other.codes]))
-        return int(np.count_nonzero((both[1:] >> 1 == both[:-1] >> 1) & (both[1:] != both[:-1])))
+        return SparseOutcomes(_distinct(np.concatenate([self.codes, other.codes])))
 
     def counts(self, among: Bits | None) -> tuple[int, int]:
-        codes = self.codes if among is None else self.codes[packed.get(among, self.places)]
-        return int(np.count_nonzero(codes & 1)), len(codes)
+        _, passed = self.trials(among)
+        return int(np.count_nonzero(passed)), len(passed)
 
-    def attempted(self, places: Places) -> Flags:
+    def attempted(self, places: Places) -> Bools:
         return self._at(places)[0]
 
-    def passed(self, places: Places) -> Flags:
+    def passed(self, places: Places) -> Bools:
         found, position = self._at(places)
         found[found] = self.codes[position[found]] & 1 == 1
         return found
 
-    def trials(self, among: Bits | None) -> tuple[Places, Flags]:
-        places, outcomes = self.places, self.outcomes
+    def trials(self, among: Bits | None) -> tuple[Places, Bools]:
+        places, outcomes = (self.codes >> 1).astype(np.intp), (self.codes & 1).astype(bool)
         if among is None:
             return places, outcomes
         chosen = packed.get(among, places)
         return places[chosen], outcomes[chosen]
 
     def span(self, start: int, stop: int) -> tuple[Bits, Bits]:
-        """Attempted and passed bits of the places from `start`, a multiple of eight, up to `stop`."""
-        codes = self.codes[self._within(start, stop)]
+        """Return attempted and passed bits of the places from `start`, a multiple of eight, up to `stop`."""
+        codes = self._within(start, stop)
         places = (codes >> 1).astype(np.intp) - start
         attempted, passed = np.zeros((2, packed.size(stop - start)), np.uint8)
         packed.put(attempted, places)
         packed.put(passed, places, codes & 1 == 1)
         return attempted, passed
 
-    def kept(self, name: str, start: int, stop: int) -> Floats:
-        """What was kept of those tried among the places from `start` up to `stop`."""
-        return self._all(name)[self._within(start, stop)]
+    def tried(self, start: int, stop: int) -> Places:
+        """Return the tried places from `start` up to `stop`."""
+        return (self._within(start, stop) >> 1).astype(np.intp)
 
-    def _all(self, name: str) -> Floats:
-        """What was kept of each place."""
-        own = (self.values or {}).get(name)
-        return np.full(len(self), np.nan, np.float32) if own is None else own
-
-    def kept_at(self, name: str, places: Places) -> Floats:
-        """What was kept of these places, NaN where nothing was."""
-        values = np.full(len(places), np.nan, np.float32)
-        own = (self.values or {}).get(name)
-        if own is not None:
-            tried, position = self._at(places)
-            values[tried] = own[position[tried]]
-        return values
-
-    def _within(self, start: int, stop: int) -> slice:
-        # Not beyond what the codes can say: `stop` may be the number of inputs.
+    def _within(self, start: int, stop: int) -> Codes:
+        # The limits must fit the type of the codes: `stop` may be the number of inputs.
         low, high = np.searchsorted(self.codes, np.array([2 * start, 2 * stop], self.codes.dtype))
-        return slice(int(low), int(high))
+        return self.codes[low:high]
 
-    def _at(self, places: Places) -> tuple[Flags, Places]:
-        """Which of these places were tried, and where each of those stands in the list."""
+    def _at(self, places: Places) -> tuple[Bools, Places]:
+        """Return which of these places were tried, and their positions in the list."""
         wanted = places.astype(self.codes.dtype)
         position = np.searchsorted(self.codes, wanted << 1)
         if not len(self.codes):
@@ -151,43 +96,19 @@ class SparseOutcomes:
 
 
 class DenseOutcomes:
-    """Attempted and passed bits of all inputs, and a value of each where any is kept. Only its owner may change it."""
+    """Attempted and passed bits of all inputs. Only its owner may change it."""
 
-    __slots__ = ("bits", "owner", "values")
+    __slots__ = ("bits", "owner")
 
-    def __init__(self, bits: Bits, values: dict[str, Floats] | None, owner: object) -> None:
+    def __init__(self, bits: Bits, owner: object) -> None:
         self.bits = bits  # a row of attempted, a row of passed
-        self.values = values
         self.owner = owner
 
-    @classmethod
-    def of(cls, few: SparseOutcomes | None, inputs: int, owner: object) -> DenseOutcomes:
-        """The same outcomes as bits."""
-        made = cls(np.zeros((2, packed.size(inputs)), np.uint8), None, owner)
-        if few is not None:
-            made.add(few.places, few.outcomes, few.values, inputs)
-        return made
-
-    def copy(self, owner: object) -> DenseOutcomes:
-        values = {name: one.copy() for name, one in self.values.items()} if self.values else None
-        return DenseOutcomes(self.bits.copy(), values, owner)
-
-    def add(self, places: Places, passed: Flags, kept: Mapping[str, Floats] | None, inputs: int) -> None:
-        """Take in outcomes."""
-        if kept:
-            for name, given in kept.items():
-                self.keep(name, places, given, inputs)
+    def add(self, places: Places, passed: Bools) -> None:
         attempted, won = self.bits
         packed.put(won, places, passed)
-        # Last: an interrupt in between must not leave a trial without its outcome.
+        # Last, so that no interrupt leaves a trial without its outcome.
         packed.put(attempted, places)
-
-    def keep(self, name: str, places: Places, given: Floats, inputs: int) -> None:
-        """Keep a value of each of these places."""
-        self.values = self.values or {}
-        if name not in self.values:
-            self.values[name] = np.full(inputs, np.nan, np.float32)
-        self.values[name][places] = given
 
     def total(self) -> int:
         return int(packed.count_set(self.bits[0]))
@@ -196,54 +117,137 @@ class DenseOutcomes:
         trials, passes = packed.count_set(self.bits if among is None else self.bits & among)
         return int(passes), int(trials)
 
-    def attempted(self, places: Places) -> Flags:
+    def attempted(self, places: Places) -> Bools:
         return packed.get(self.bits[0], places)
 
-    def passed(self, places: Places) -> Flags:
+    def passed(self, places: Places) -> Bools:
         return packed.get(self.bits[1], places)
 
-    def trials(self, among: Bits | None) -> tuple[Places, Flags]:
+    def trials(self, among: Bits | None) -> tuple[Places, Bools]:
         attempted = self.bits[0] if among is None else self.bits[0] & among
         places = packed.places_of(attempted, 8 * len(attempted))
         return places, packed.get(self.bits[1], places)
 
     def span(self, start: int, stop: int) -> tuple[Bits, Bits]:
-        """Attempted and passed bits of the places from `start`, a multiple of eight, up to `stop`."""
+        """Return attempted and passed bits of the places from `start`, a multiple of eight, up to `stop`."""
         attempted, passed = self.bits[:, start // 8 : packed.size(stop)]
         return attempted, passed
 
-    def kept(self, name: str, start: int, stop: int) -> Floats:
-        """What was kept of those tried among the places from `start` up to `stop`."""
-        tried = packed.unpack(self.span(start, stop)[0], stop - start)
-        own = (self.values or {}).get(name)
-        return np.full(int(tried.sum()), np.nan, np.float32) if own is None else own[start:stop][tried]
+    def tried(self, start: int, stop: int) -> Places:
+        """Return the tried places from `start`, a multiple of eight, up to `stop`."""
+        return start + packed.places_of(self.span(start, stop)[0], stop - start)
 
 
 Row = SparseOutcomes | DenseOutcomes
 
 
 def _distinct(codes: Codes) -> Codes:
-    """In ascending order, one for each place; a pass outweighs a failure, as it does among bits."""
-    if len(codes) < 2:
-        return codes
+    """Sort codes, one for each place; a pass outweighs a failure, as it does among bits."""
     places = codes >> 1
     if (places[1:] > places[:-1]).all():
         return codes
     codes = np.sort(codes)
     places = codes >> 1
-    last = np.append(places[1:] != places[:-1], True)
-    return codes if last.all() else codes[last]
+    distinct: Codes = codes[np.append(places[1:] != places[:-1], True)]
+    return distinct
 
 
-def _find(codes: Codes, of: Codes) -> Places:
-    """Where the places of some codes stand, all of which are among these."""
-    return np.searchsorted(codes >> 1, of >> 1)
+class Values:
+    """A number for each of some places. Only its owner may change it."""
+
+    __slots__ = ("owner", "places", "values")
+
+    def __init__(self, owner: object) -> None:
+        self.owner = owner
+        self.places: NDArray[np.int32] | None = np.zeros(0, np.int32)  # ascending; None: values of all inputs
+        self.values: Floats = np.zeros(0, np.float32)
+
+    def copy(self, owner: object) -> Values:
+        made = Values(owner)
+        made.places, made.values = self.places, self.values.copy()
+        return made
+
+    def put(self, places: Places, given: Floats, inputs: int) -> None:
+        """Set the values of these places; of a place that occurs twice, the last one counts."""
+        if self.places is not None and len(self.places) + len(places) <= inputs // MANY_VALUES:
+            joined, values = np.append(self.places, places.astype(np.int32)), np.append(self.values, given)
+            order = np.argsort(joined, kind="stable")
+            joined = joined[order]
+            last = np.append(joined[1:] != joined[:-1], True)[: len(joined)]
+            self.places, self.values = joined[last], values[order][last].astype(np.float32)
+            return
+        if self.places is not None:
+            values = np.full(inputs, np.nan, np.float32)
+            values[self.places] = self.values
+            self.places, self.values = None, values
+        self.values[places] = given
+
+    def at(self, places: Places) -> Floats:
+        """Return the values of these places, NaN if they have none."""
+        if self.places is None:
+            return self.values[places]
+        found = np.full(len(places), np.nan, np.float32)
+        if len(self.places):
+            position = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
+            known = self.places[position] == places
+            found[known] = self.values[position[known]]
+        return found
 
 
-def _spread(size: int, given: list[tuple[Places, Floats | None]]) -> Floats:
-    """Values put where they belong, the later over the earlier; NaN where there is none."""
-    values = np.full(size, np.nan, np.float32)
-    for where, some in given:
-        if some is not None:
-            values[where] = some
-    return values
+class BoxRecords:
+    """The boxes of one configuration's trials, by place."""
+
+    __slots__ = ("_parts", "_sorted")
+
+    def __init__(self, parts: list[tuple[Places, Boxes]] | None = None) -> None:
+        self._parts = parts or []  # the place of each box, and the boxes
+        self._sorted = False  # whether there is one part, with its places in order
+
+    def copy(self) -> BoxRecords:
+        return BoxRecords(list(self._parts))
+
+    def add(self, places: Places, packed: Boxes) -> None:
+        """Add the boxes of these places, an array (places, rows, 6) as of `data.annotations.pack`."""
+        row, column = np.nonzero(packed[..., CLASS] != NONE)
+        self._parts.append((places[row], packed[row, column].astype(np.float32)))
+
+    def among(self, wanted: Bools) -> BoxRecords:
+        """Return the boxes of those places whose flag is set."""
+        places, boxes = self._all()
+        return BoxRecords([(places[wanted[places]], boxes[wanted[places]])])
+
+    def join(self, other: BoxRecords) -> None:
+        """Add boxes of other places."""
+        self._parts += other._parts
+
+    def at(self, places: Places) -> list[Boxes]:
+        """Return the boxes of each of these places."""
+        own, boxes = self._all()
+        first, last = np.searchsorted(own, places, "left"), np.searchsorted(own, places, "right")
+        return [boxes[start:stop] for start, stop in zip(first.tolist(), last.tolist(), strict=True)]
+
+    def span(self, start: int, stop: int) -> Stored:
+        """Return the boxes of the places from `start` up to `stop` in the form of a run file."""
+        places, boxes = self._all()
+        part = slice(*np.searchsorted(places, [start, stop]).tolist())
+        return np.column_stack([places[part] - start, boxes[part]]).astype(np.float32)
+
+    def load(self, start: int, stored: Stored) -> None:
+        """Add what `span` returned for this start."""
+        self._parts.append((stored[:, 0].astype(np.intp) + start, np.ascontiguousarray(stored[:, 1:])))
+
+    def _all(self) -> tuple[Places, Boxes]:
+        """Return the places of all boxes, ascending, and the boxes, stable within a place."""
+        if len(self._parts) != 1 or not self._sorted:
+            none = (np.zeros(0, np.intp), np.zeros((0, COLUMNS), np.float32))
+            places, boxes = (np.concatenate(column) for column in zip(none, *self._parts, strict=True))
+            order = np.argsort(places, kind="stable")
+            self._parts, self._sorted = [(places[order], boxes[order])], True
+        return self._parts[0]
+
+
+def is_stored(array: Array, places: int) -> bool:
+    """Return True if an array may come from `BoxRecords.span` of this many places."""
+    if array.ndim != 2 or array.shape[1] != 1 + COLUMNS or array.dtype != np.float32 or not np.isfinite(array).all():
+        return False
+    return bool(((array[:, 0] >= 0) & (array[:, 0] < places) & (array[:, CLASS + 1] >= 0)).all())

@@ -1,8 +1,8 @@
-"""A run in one SQLite file: who made it from what, and every outcome as bits. Numbers and text, nothing executable.
+"""A run in one SQLite file: its identity, and every outcome as bits. Numbers and text, nothing executable.
 
-Places of the visiting order are grouped into blocks; a row holds the attempted and passed bits of one configuration on
-one block. Every row carries a checksum of all its cells, its key among them. Everything measured since the last save
-is written in one transaction or not at all.
+Places of the visiting order are grouped into blocks; a row contains the attempted and passed bits of one configuration
+in one block. Every row has a checksum of its cells. A save writes everything measured since the last one in one
+transaction.
 """
 
 from __future__ import annotations
@@ -14,37 +14,23 @@ import sqlite3
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.runs import encoding, keys, reader
-from testifai.runs import keys as contents
-from testifai.runs.encoding import BLOCK, all_of, as_bits, checksum, is_of, joined, sealed, span
+from testifai.runs import keys, reader
 from testifai.runs.lock import Lock
 from testifai.runs.outcomes import Outcomes, Places
-from testifai.runs.reader import (
-    APPLICATION_ID,
-    SCHEMA,
-    VERSION,
-    Loaded,
-    check_file,
-    connect_to_read,
-    damaged,
-    has_no_tables,
-    plain_errors,
-    refuse_others,
-    short,
-    size,
-)
-from testifai.support.types import Array, Bools, Record
+from testifai.runs.reader import BLOCK, Loaded, checksum, damaged, plain_errors, sealed, short, span
+from testifai.runs.rows import is_stored
+from testifai.support.types import Array, Record
 
 
 class Store:
-    """One run's file, open for writing (with a lock that keeps a second writer out) or for reading."""
+    """A run file, open for reading, or for writing with a lock against other writers."""
 
     def __init__(
         self, path: Path, connection: sqlite3.Connection, lock: Lock | None, watch: reader.Watch | None = None
@@ -52,69 +38,61 @@ class Store:
         self.path = path
         self._connection = connection
         self._lock = lock
-        self._watch = watch  # of readers
+        self._watch = watch  # only for reading
         self._dirty: set[tuple[int, int]] = set()
         self._dirty_arrays: set[tuple[str, int]] = set()
-        # Which file it is, whatever becomes of its name; a model may change the current folder.
+        # The file may be renamed, and a model may change the current folder.
         self._absolute = path.absolute()
         self._file = self._absolute.stat()
         self._lost = False
 
     @classmethod
     def create_or_open(cls, path: str | os.PathLike[str]) -> Self:
-        """Open for writing; a file that does not exist, or is empty, becomes a new run."""
+        """Open for writing; create the file if it is missing or empty."""
         path = Path(path)
-        refuse_others(path, "choose another place with --out")
+        reader.refuse_others(path, "choose another place with --out")
         if not path.parent.is_dir():
             raise InputError(f"run file: the folder {path.parent} does not exist")
         lock = Lock(path)
-        connection = None
-        try:
-            with plain_errors(path):
-                connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
-                reader.distrust(connection)
-                fresh = has_no_tables(connection, path)
-                if not fresh:
-                    with plain_errors(path, reader.Watch(connection, size(path))):
-                        check_file(connection, path)
-                    connection.set_progress_handler(None, 0)  # its tables are ours; a run may grow as it likes
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute("PRAGMA foreign_keys = ON")
-                if fresh:
-                    connection.executescript(
-                        f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id = {APPLICATION_ID}; "
-                        f"PRAGMA user_version = {VERSION}; COMMIT;"
-                    )
-        except BaseException:
-            if connection is not None:
-                connection.close()
-            lock.release()
-            raise
+        with ExitStack() as undo, plain_errors(path):
+            undo.callback(lock.release)
+            connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
+            undo.callback(connection.close)
+            reader.distrust(connection)
+            fresh = reader.has_no_tables(connection, path)
+            if not fresh:
+                with plain_errors(path, reader.Watch(connection, reader.size(path))):
+                    reader.check_file(connection, path)
+                connection.set_progress_handler(None, 0)  # the tables are our own; the run may grow
+            for setting in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {setting}")
+            if fresh:
+                connection.executescript(
+                    f"BEGIN IMMEDIATE; {reader.SCHEMA} PRAGMA application_id = {reader.APPLICATION_ID}; "
+                    f"PRAGMA user_version = {reader.VERSION}; COMMIT;"
+                )
+            undo.pop_all()
         return cls(path, connection, lock)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """Open an existing run for reading."""
         path = Path(path)
-        refuse_others(path, "make one with: testifai run SPEC.toml")
+        reader.refuse_others(path, "make one with: testifai run SPEC.toml")
         if not path.is_file():
             raise InputError(f"run file: {path} does not exist; make one with: testifai run SPEC.toml")
-        with plain_errors(path):
-            connection = connect_to_read(path)
-            try:
-                watch = reader.Watch(connection, size(path))
-                with plain_errors(path, watch):
-                    if has_no_tables(connection, path):
-                        raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
-                    check_file(connection, path)
-            except BaseException:
-                connection.close()
-                raise
+        with ExitStack() as undo, plain_errors(path):
+            connection = reader.connect_to_read(path)
+            undo.callback(connection.close)
+            watch = reader.Watch(connection, reader.size(path))
+            with plain_errors(path, watch):
+                if reader.has_no_tables(connection, path):
+                    raise InputError(f"run file: {path} holds no run yet; start it with: testifai run SPEC.toml")
+                reader.check_file(connection, path)
+            undo.pop_all()
         return cls(path, connection, None, watch)
 
     def close(self) -> None:
-        """Let go of the file."""
         try:
             self._connection.close()
         finally:
@@ -131,12 +109,12 @@ class Store:
             self.close()
 
     def _check_place(self) -> None:
-        """Notice that the file being written was deleted or replaced, and save all that it held beside it.
-
-        SQLite goes on to write into a file without a name, which is gone at the end.
-        """
-        if self._lock is None or self._lost or _is_file(self._absolute, self._file):
+        """If the file was deleted or replaced, save a copy and raise: SQLite would write into the unlinked file."""
+        if self._lock is None or self._lost:
             return
+        with suppress(OSError):
+            if os.path.samestat(self._absolute.stat(), self._file):
+                return
         self._lost = True
         happened = "was replaced by another file" if self._absolute.exists() else "was deleted"
         copy = self._copy_beside()
@@ -146,22 +124,26 @@ class Store:
         )
 
     def _copy_beside(self) -> Path:
-        """All of the file, as far as it was written, under a name that nothing has."""
-        # Where the whole folder is gone, the current one is the next best.
+        """Save what was written under an unused name."""
+        # The folder may be gone too.
         for folder in (self._absolute.parent, Path.cwd(), Path(tempfile.gettempdir())):
-            try:
-                copy = _new_file(folder, self.path.stem)
-            except OSError:
-                continue
-            with plain_errors(copy), closing(sqlite3.connect(copy, isolation_level=None)) as target:
-                self._connection.backup(target)
-            return copy
+            for number in itertools.count(1):
+                copy = folder / f"{self.path.stem}.recovered-{number}.db"
+                try:
+                    copy.touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                except OSError:
+                    break
+                with plain_errors(copy), closing(sqlite3.connect(copy, isolation_level=None)) as target:
+                    self._connection.backup(target)
+                return copy
         raise InputError(f"run file: {self.path} was deleted while the run went on, and no folder can be written to")
 
     # -- plain data ---------------------------------------------------------------------------------------------
 
     def get(self, key: str) -> Any:
-        """A stored value, or None."""
+        """Return a stored value, or None."""
         with self._plain_errors():
             row = self._connection.execute("SELECT value, crc FROM meta WHERE key = ?", (key,)).fetchone()
         if row is None:
@@ -171,7 +153,7 @@ class Store:
             raise damaged(self.path, f"{key!r} does not match its checksum")
         with self._readable(repr(key)):
             found = reader.read_json(value)
-            if (wrong := contents.problem(key, found)) is not None:
+            if (wrong := keys.problem(key, found)) is not None:
                 raise reader.Unreadable(wrong)
         return found
 
@@ -185,7 +167,7 @@ class Store:
             )
 
     def get_array(self, name: str) -> Array | None:
-        """A stored array, or None."""
+        """Return a stored array, or None."""
         blocks = [block for _, block in self._array_blocks(name)]
         if len({(block.dtype, block.shape[1:], block.ndim) for block in blocks}) > 1:
             raise damaged(self.path, f"the array {name!r} has parts that do not fit together")
@@ -197,29 +179,29 @@ class Store:
             self._write_array(name, 0, array)
 
     def put_blocks(self, blocks: Iterable[tuple[str, int, Array]]) -> None:
-        """Store parts of arrays that grow, each under its array's name and a number, all in one transaction."""
+        """Store blocks of arrays by name and number, in one transaction."""
         with self._transaction():
             for name, block, array in blocks:
                 self._write_array(name, block, array)
 
     def array_names(self, prefix: str) -> list[str]:
-        """The stored arrays whose names begin so."""
+        """Return the names of stored arrays with a prefix."""
         with self._plain_errors():
             names = self._connection.execute("SELECT DISTINCT name FROM arrays ORDER BY name").fetchall()
         return [name for (name,) in names if isinstance(name, str) and name.startswith(prefix)]
 
     def get_blocks(self, prefix: str) -> Iterator[tuple[str, int, Array]]:
-        """The stored parts of all arrays whose names begin so."""
+        """Return name, number and content of all blocks of arrays with a prefix."""
         for name in self.array_names(prefix):
             yield from ((name, block, array) for block, array in self._array_blocks(name))
 
     def is_empty(self) -> bool:
-        """Whether nothing has been measured yet."""
+        """Return True if the file has no outcomes."""
         with self._plain_errors():
             return self._connection.execute("SELECT 1 FROM outcomes LIMIT 1").fetchone() is None
 
     def clear(self) -> None:
-        """Forget whose run this is; only where nothing has been measured. Sweeps stay: they know whose they are."""
+        """Delete the data of a run without outcomes, except for sweeps, which have their own identity."""
         with self._transaction():
             for table, column in (("meta", "key"), ("arrays", "name")):
                 self._connection.execute(f"DELETE FROM {table} WHERE {column} NOT LIKE '{keys.SWEEPS}%'")
@@ -227,7 +209,7 @@ class Store:
     # -- outcomes -----------------------------------------------------------------------------------------------
 
     def touch(self, configuration: int, places: Places, *, reference: bool = False, contents: bool = False) -> None:
-        """Note what the next save has to write."""
+        """Record what the next save has to write."""
         first, last = int(places.min()) // BLOCK, int(places.max()) // BLOCK
         blocks = [first] if first == last else np.unique(places // BLOCK).tolist()
         self._dirty.update((configuration, block) for block in blocks)
@@ -245,7 +227,7 @@ class Store:
                 continue  # announced, then interrupted
             tried, won = outcomes.span(configuration, *span(block))
             attempted, passed = tried.tobytes(), (won & tried).tobytes()
-            whole = attempted == all_of(outcomes.inputs, block)
+            whole = attempted == reader.all_of(outcomes.inputs, block)
             rows.append(sealed(configuration, block, None if whole else attempted, passed))
             for name in outcomes.kept_names():
                 known = outcomes.kept_span(configuration, name, *span(block)).astype("<f4")
@@ -271,35 +253,22 @@ class Store:
         self._dirty_arrays.clear()
 
     def load(self, inputs: int, tests: int | None = None, before: Loaded | None = None) -> Outcomes:
-        """All outcomes of the run; `tests`, where it is known, says how many there can be.
-
-        Of rows that were read `before` only the checksum is looked at: most of a run that grows is as it was.
-        """
+        """Return the outcomes of the run, of at most `tests` configurations; rows read `before` are skipped."""
         known = before or Loaded()
         with self._plain_errors(), self._one_state():
-            # Boxes that are there already would be there twice.
+            # Boxes would be added twice.
             outcomes = known.onto(inputs, anew=bool(self.array_names(keys.BOXES)))
-            for configuration, block, attempted, passed, crc in self._connection.execute(
-                "SELECT configuration, block, attempted, passed, crc FROM outcomes"
-            ):
-                if not known.is_new(configuration, block, crc):
-                    continue
-                if checksum(configuration, block, attempted, passed) != crc:
-                    raise self._wrong("outcomes", configuration, "do not match their checksum")
+            for configuration, block, attempted, passed in self._new_rows("outcomes", "outcomes", 2, known):
                 whole = self._whole_block("outcomes", configuration, block, inputs, tests)
                 tried = whole if attempted is None else attempted
-                if not is_of(whole, tried) or not is_of(tried, passed):
+                if not reader.is_within(whole, tried) or not reader.is_within(tried, passed):
                     raise self._wrong("outcomes", configuration, f"are not of {inputs} inputs")
-                outcomes.load(configuration, block * BLOCK, as_bits(tried), as_bits(passed))
-            for configuration, block, name, data, crc in self._connection.execute("SELECT * FROM kept"):
-                if not known.is_new(configuration, block, name, crc):
-                    continue
-                if checksum(configuration, block, name, data) != crc:
-                    raise self._wrong("values", configuration, "do not match their checksum")
+                outcomes.load(configuration, block * BLOCK, *(np.frombuffer(one, np.uint8) for one in (tried, passed)))
+            for configuration, block, name, data in self._new_rows("kept", "values", 3, known):
                 self._whole_block("values", configuration, block, inputs, tests)
                 if not isinstance(name, str) or not isinstance(data, bytes) or configuration not in outcomes:
                     raise self._wrong("values", configuration, "belong to no outcomes")
-                places = np.arange(block * BLOCK, min((block + 1) * BLOCK, inputs))
+                places = np.arange(*span(block))[: inputs - block * BLOCK]
                 places = places[outcomes.attempted(configuration, places)]
                 if len(data) != 4 * len(places):
                     raise self._wrong("values", configuration, "are not of its inputs")
@@ -307,9 +276,17 @@ class Store:
             self._load_boxes(outcomes, tests)
         return outcomes
 
+    def _new_rows(self, table: str, what: str, key: int, known: Loaded) -> Iterator[list[Any]]:
+        """Return the cells of rows that were not read before; the first `key` cells identify a row."""
+        for *cells, crc in self._connection.execute(f"SELECT * FROM {table}"):
+            if known.is_new(*cells[:key], crc):
+                if checksum(*cells) != crc:
+                    raise self._wrong(what, cells[0], "do not match their checksum")
+                yield cells
+
     @contextmanager
     def _one_state(self) -> Iterator[None]:
-        """All that is read in here is of one moment, also where another process goes on writing."""
+        """Read one state of the file while another process may write."""
         self._connection.execute("BEGIN")
         try:
             yield
@@ -320,7 +297,7 @@ class Store:
     def _load_boxes(self, outcomes: Outcomes, tests: int | None) -> None:
         for key, block, stored in self.get_blocks(keys.BOXES):
             name, _, number = key.removeprefix(keys.BOXES).rpartition("/")
-            if not number.isdecimal() or not encoding.is_stored(stored, BLOCK):
+            if not number.isdecimal() or not is_stored(stored, BLOCK):
                 raise damaged(self.path, f"the array {key!r} holds no boxes")
             configuration, start = int(number), block * BLOCK
             self._whole_block("boxes", configuration, block, outcomes.inputs, tests)
@@ -330,18 +307,18 @@ class Store:
             outcomes.load_boxes(name, configuration, start, stored)
 
     def _whole_block(self, what: str, configuration: Any, block: Any, inputs: int, tests: int | None) -> bytes:
-        """The attempted bits of a block in which every input was tried; refused where there is no such block."""
+        """Return the bits of a completely attempted block; raise if there is no such block."""
         if not type(configuration) is type(block) is int or configuration < 0 or not 0 <= block * BLOCK < inputs:
             raise self._wrong(what, configuration, f"are of a block {short(block)} that {inputs:,} inputs do not have")
         if tests is not None and configuration >= tests:
             raise self._wrong(what, configuration, f"in a space of {tests:,} tests")
-        return all_of(inputs, block)
+        return reader.all_of(inputs, block)
 
     def _wrong(self, what: str, configuration: Any, why: str) -> InputError:
         return damaged(self.path, f"{what} of configuration {short(configuration)} {why}")
 
     def load_by_place(self, name: str, inputs: int) -> Array | None:
-        """What is known of each input (`keys.REFERENCE`, `keys.CONTENTS`); zeros where nothing was measured."""
+        """Return an array with a row per input (`keys.REFERENCE`, `keys.CONTENTS`); zeros if not measured."""
         values: Array | None = None
         for block, rows in self._array_blocks(name):
             if values is None:
@@ -359,14 +336,17 @@ class Store:
         mine, held = (self.load_by_place(name, inputs) for name in (keys.REFERENCE, keys.CONTENTS))
         added, other_held = (other.load_by_place(name, inputs) for name in (keys.REFERENCE, keys.CONTENTS))
         if added is not None:
-            mine = joined(mine, added, theirs.attempted(0, np.arange(inputs)))
+            mine = np.zeros_like(added) if mine is None else mine
+            known = theirs.attempted(0, np.arange(inputs))
+            mine[known] = added[known]
         if other_held is not None:
-            known: Bools = np.asarray(other_held.any(axis=1))
-            if held is not None and (held[known] != other_held[known])[held[known].any(axis=1)].any():
+            held = np.zeros_like(other_held) if held is None else held
+            known = np.asarray(other_held.any(axis=1))
+            if (held[known] != other_held[known])[held[known].any(axis=1)].any():
                 raise InputError(
                     f"merge: {other.path} was measured on other contents of the data than the parts before"
                 )
-            held = joined(held, other_held, known)
+            held[known] = other_held[known]
         outcomes.merge(theirs)
         for configuration in theirs:
             tried, _ = theirs.trials(configuration)
@@ -414,31 +394,14 @@ class Store:
                 self._connection.execute("COMMIT")
                 self._check_place()
             except BaseException:
-                # SQLite has rolled back by itself when the disk was full.
+                # SQLite itself rolls back if the disk is full.
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
 
 
-def _is_file(path: Path, known: os.stat_result) -> bool:
-    """Whether a path still names a file known by its device and number."""
-    try:
-        return os.path.samestat(path.stat(), known)
-    except OSError:
-        return False
-
-
-def _new_file(folder: Path, stem: str) -> Path:
-    for number in itertools.count(1):
-        path = folder / f"{stem}.recovered-{number}.db"
-        with suppress(FileExistsError):
-            path.touch(exist_ok=False)
-            return path
-    raise AssertionError
-
-
 def identity_changes(stored: Record, now: Record) -> list[str]:
-    """What differs between the run in the file and the run asked for, in words."""
+    """Return the differences between two identities in words."""
     return [
         f"{key} was {short(stored.get(key))}, now {short(now.get(key))}"
         for key in sorted({*stored, *now})

@@ -1,7 +1,4 @@
-"""From a spec, or from the keywords of `ta.scan`, to a session: what they name is loaded, checked and put together.
-
-Both give the same `ScanOptions`, and `assemble` is the only place where a `Session` is made.
-"""
+"""Making a session from a spec or from the keywords of `ta.scan`: loading and checking its components."""
 
 from __future__ import annotations
 
@@ -21,12 +18,13 @@ from testifai.errors import InputError
 from testifai.models import Model
 from testifai.oracles import Oracle
 from testifai.perturb import Perturbation, resolve
-from testifai.quality.assessment import Assessment, Plan, plan
+from testifai.quality.assessment import Assessment, plan
 from testifai.runs.outcomes import visiting_order
 from testifai.session import compatibility
+from testifai.session.observers import observers
 from testifai.session.session import Session
 from testifai.space import Space
-from testifai.spec.options import Methods, ScanKeywords, ScanOptions, choose, with_options
+from testifai.spec.options import ScanKeywords, ScanOptions, choose, with_options
 from testifai.spec.parsing import AxisPart, Spec
 from testifai.support.progress import bar
 from testifai.support.types import Array, Record
@@ -36,9 +34,9 @@ from testifai.tomogram import Tomogram
 
 @with_options(ScanKeywords)
 def scan(model: object, data: object, space: Space, **keywords: Any) -> Tomogram:
-    """Test a model over a space of conditions; the tomogram answers questions about all of them.
+    """Test a model over a space of conditions; the tomogram answers queries about all of them.
 
-    docs/supported.md lists the models and data that are taken, `testifai list plugins` the parts that can be named.
+    docs/supported.md lists the supported models and data, `testifai list plugins` the components with a name.
 
     >>> import numpy as np, testifai as ta
     >>> rows = np.linspace(0, 1, 40)[:, None]
@@ -69,16 +67,20 @@ def session_of(
 
 def session(spec: Spec, folder: Path, *, part: tuple[int, int] | None = None) -> Session:
     """Make a session from a spec, whose paths are relative to a folder."""
-    # The space is the cheapest to check, the data the most expensive.
-    chosen = space(spec, folder)
+    chosen = space(spec, folder)  # first: it is the cheapest to check
     parts = load(spec, folder)
-    quality = _quality(parts.options.quality, folder, parts.data)
+    quality = parts.options.quality
+    if isinstance(quality, dict) and "python" in quality:
+        found, rest = _user_code("scan.quality", quality, folder)
+        quality = {**rest, "use": found}
+    if quality is not None:
+        quality = plan(quality, folder=folder, side=parts.data.side)
     return assemble(parts.model, parts.data, chosen, parts.options.model_copy(update={"quality": quality}), part=part)
 
 
 @dataclass(frozen=True)
 class LoadedParts:
-    """Model, data and options that a spec names, loaded."""
+    """The loaded model, data and options of a spec."""
 
     model: Model
     data: Data
@@ -93,12 +95,11 @@ def load(spec: Spec, folder: Path) -> LoadedParts:
 
 
 def load_data(spec: Spec, folder: Path) -> Data:
-    """Load the data of a spec."""
     return datasets.wrap(spec.data.load(folder))
 
 
 def load_model(spec: Spec, folder: Path, data: Data | None = None) -> Model:
-    """Load the model of a spec, to read the rows of these data."""
+    """Load the model of a spec, for tables with the columns of these data."""
     return models.wrap(spec.model.load(folder), None if data is None else data.schema)
 
 
@@ -111,10 +112,9 @@ def assemble(
     part: tuple[int, int] | None = None,
     check_model: bool = True,
 ) -> Session:
-    """Make the session that tests a model on data over a space; refuse what does not go together.
+    """Make a session; raise InputError if its components do not fit together.
 
-    With `check_model`, a run first shows the model some inputs twice, and compares class indices if clean accuracy is
-    low; both take a few inferences.
+    With `check_model`, the run spends a few inferences on whether the model is deterministic and on class indices.
     """
     data, oracle = compatibility.judged(model, data, options.oracle)
     executor, workers = options.placed()
@@ -153,13 +153,22 @@ def assemble(
         **placed.options,
     )
     if part is not None:
-        _check_part(part, methods)
-    how: Record = {"assessment": assessment, "part": part, "check_model": check_model}
-    return Session(subject, made, interrupts, methods, options, backend=placed.identity, **how)
+        own, parts = part
+        if not 1 <= own <= parts:
+            raise InputError(f"part: expected I/N with I from 1 to N, got {own}/{parts}")
+        if methods.stopping is not None:
+            raise InputError("part: a stopping rule needs all outcomes of a test in one place; use stopping = 'none'")
+        if not methods.strategy.splits:
+            raise InputError(
+                f"part: strategy {methods.strategy.name!r} gives every test inputs of its own; use 'full' or 'ordered'"
+            )
+    watching = observers(subject, made.references, options.budget, check_model=check_model)
+    how: Record = {"backend": placed.identity, "observers": watching, "assessment": assessment, "part": part}
+    return Session(subject, made, interrupts, methods, options, **how)
 
 
 def _labels(model: Model, data: Data, oracle: Oracle) -> Array | None:
-    """Return the labels with the model's class indices; refuse labels that the oracle cannot judge by."""
+    """Return the labels with the model's class indices; raise InputError if they do not fit the oracle."""
     if not oracle.needs_labels:
         return data.labels
     oracle.check(data.labels, None)
@@ -170,44 +179,21 @@ def _labels(model: Model, data: Data, oracle: Oracle) -> Array | None:
 
 
 def _class_count(model: Model, data: Data, oracle: Oracle) -> int | None:
-    """Return the number of classes, if it is known, to refuse labels outside them."""
     if not oracle.decides_classes:
         return None
     if model.classes is not None or data.classes is not None:
         return model.classes or len(data.classes or ())
     labels = data.labels
-    # Data with a single label do not show how many there are.
+    # A single label does not show the number of classes.
     countable = labels is not None and labels.ndim == 1 and labels.dtype.kind in "iu" and len(np.unique(labels)) > 1
     return int(labels.max()) + 1 if labels is not None and countable else None
 
 
-def _check_part(part: tuple[int, int], methods: Methods) -> None:
-    own, parts = part
-    if not 1 <= own <= parts:
-        raise InputError(f"part: expected I/N with I from 1 to N, got {own}/{parts}")
-    if methods.stopping is not None:
-        raise InputError("part: a stopping rule needs all outcomes of a test in one place; use stopping = 'none'")
-    if not methods.strategy.splits:
-        raise InputError(
-            f"part: strategy {methods.strategy.name!r} gives every test inputs of its own; use 'full' or 'ordered'"
-        )
-
-
-# -- the parts of a spec ----------------------------------------------------------------------------------------------
-
-
-def _quality(setting: object, folder: Path, data: Data) -> Plan | None:
-    """Load what the spec measures the quality of perturbed inputs by."""
-    if setting is None:
-        return None
-    if isinstance(setting, dict) and "python" in setting:
-        found, rest = _user_code("scan.quality", setting, folder)
-        setting = {**rest, "use": found}
-    return plan(setting, folder=folder, side=data.side)
+# -- components of a spec ---------------------------------------------------------------------------------------------
 
 
 def _oracle(setting: object, folder: Path) -> object:
-    """Load the oracle if it is a function or an object of the user's (`python`)."""
+    """Load an oracle that is a function or an object of the user (`python`)."""
     if not (isinstance(setting, dict) and "python" in setting):
         return setting
     found, rest = _user_code("scan.oracle", setting, folder)
@@ -219,7 +205,7 @@ def _oracle(setting: object, folder: Path) -> object:
 
 
 def _user_code(field: str, setting: Record, folder: Path) -> tuple[object, Record]:
-    """Import what `python` names; return it with the other options."""
+    """Import user code; return it with the other options."""
     if "use" in setting:
         raise InputError(f"{field}: needs exactly one of use, python, got use and python")
     rest = {key: value for key, value in setting.items() if key != "python"}
@@ -227,7 +213,7 @@ def _user_code(field: str, setting: Record, folder: Path) -> tuple[object, Recor
 
 
 def space(spec: Spec, folder: Path) -> Space:
-    """Make the space of a spec, its axes in the order in which they are written."""
+    """Make the space of a spec."""
     axes = {}
     for name, part in spec.axes().items():
         found = axis(name, part, folder)
@@ -237,7 +223,7 @@ def space(spec: Spec, folder: Path) -> Space:
 
 
 def axis(name: str, part: AxisPart, folder: Path) -> Perturbation:
-    """The perturbation of one of the spec's axes."""
+    """Make the perturbation of one axis of a spec."""
     if part.python is not None:
         found = import_object(part.python, folder=folder, field=f"space.{name}")
         if not isinstance(found, Perturbation):

@@ -1,4 +1,4 @@
-"""Models that answer with one number: how they are told, and how far from the truth an answer may be."""
+"""Whether model, data, space and oracle fit together; tolerances for models that return one number."""
 
 from __future__ import annotations
 
@@ -11,23 +11,20 @@ from testifai import oracles
 from testifai.data import Data, rows
 from testifai.data.table_columns import spread
 from testifai.data.tabular import as_values
-from testifai.engine.base import BatchOutcome
 from testifai.engine.inference import call
-from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.models import Model
 from testifai.oracles import Oracle, Tolerance
-from testifai.runs.encoding import DETECTIONS
-from testifai.runs.outcomes import VALUE
+from testifai.runs.outcomes import DETECTIONS, VALUE
 from testifai.space import Space
 from testifai.support.types import Array
 
-PROBED = 8  # inputs on which a model is asked about missing values
+PROBED = 8  # inputs with missing values that a model must accept
 MISSING = "tabular.missing"
 
 
 def check_tables(model: Model, data: Data, space: Space, seed: int) -> None:
-    """Refuse perturbations of columns that are not there or of another kind, and holes where the model takes none."""
+    """Raise InputError for perturbations of unsuitable columns, or missing values that the model does not accept."""
     for axis in space.axes:
         chosen = axis.perturbation
         if not chosen.table:
@@ -42,18 +39,16 @@ def check_tables(model: Model, data: Data, space: Space, seed: int) -> None:
 
 
 def kept(asked: Sequence[str] | None, oracle: Oracle, *, scores: bool) -> tuple[str, ...]:
-    """Return what is stored of every trial: what is asked for, and the values that oracle or surrogate need."""
-    if asked is not None:
-        keep = tuple(asked)
-    else:  # of answers that are compared with the truth, how far they are from it
-        keep = (VALUE,) if scores or (isinstance(oracle, Tolerance) and oracle.needs_labels) else ()
+    """Return the names of values to store: those requested, and those that oracle or surrogate need."""
+    default = (VALUE,) if scores or (isinstance(oracle, Tolerance) and oracle.needs_labels) else ()
+    keep = default if asked is None else tuple(asked)
     if DETECTIONS in keep and oracle.moves != "boxes":
         raise InputError(f"keep: detections are what the oracle detection judges; the oracle is {oracle.name}")
     return keep if oracle.score is None or VALUE in keep else (*keep, VALUE)
 
 
 def check(asked: str | None, oracle: Oracle) -> None:
-    """Refuse a score that the oracle does not have."""
+    """Raise InputError for a score that the oracle does not have."""
     if oracle.score is not None and not (isinstance(oracle.score, str) and oracle.score.isidentifier()):
         raise InputError(
             f"oracle {oracle.name}: its score is {oracle.score!r}; accepted: a name of letters and digits, such as f1"
@@ -63,39 +58,22 @@ def check(asked: str | None, oracle: Oracle) -> None:
         raise InputError(f"score: {asked!r} is not a score of the oracle {oracle.name}, which {has}")
 
 
-def refuse(measured: BatchOutcome, oracle: Oracle, subject: Subject) -> None:
-    """Refuse values that are no scores, where the oracle says that they are."""
-    if oracle.score is None:
-        return
-    values = measured.kept.get(VALUE)
-    if values is None:
-        raise InputError(f"oracle {oracle.name}: it has the score {oracle.score!r}, and gave no values")
-    wrong = ~((values >= 0) & (values <= 1))
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        test = subject.space.words(subject.space.configuration(measured.configuration))
-        raise InputError(
-            f"oracle {oracle.name}: its score {oracle.score!r} is {values[at]:.9g} for input "
-            f"{int(subject.order[measured.places[at]])} under {test}; accepted: 0 to 1"
-        )
-
-
-MANY_VALUES = 20  # different whole numbers from which on they may be no classes
-PROBED_REGRESSION = 16  # inputs that show what a model answers
-SHARE = 0.5  # of the spread of the values that an answer may be off by
-RELATIVE = 0.25  # of a value that an answer may be off by,
-RELATIVE_FROM = 10.0  # where high values are so many times low ones
+MANY_VALUES = 20  # more distinct integers may not be classes
+PROBED_REGRESSION = 16  # inputs that show the kind of a model's outputs
+SHARE = 0.5  # default tolerance as a share of the spread of the values
+RELATIVE = 0.25  # default tolerance as a share of each value,
+RELATIVE_FROM = 10.0  # if high values are at least this many times low ones
 
 
 @dataclass(frozen=True)
 class ToleranceChoice:
-    """A tolerance for answers, and why this one."""
+    """A tolerance, and the reason for it."""
 
     oracle: Tolerance
     reason: str
 
     def notes(self, outputs: Array, labels: Array | None) -> list[str]:
-        """What to know about it, and how far answers on clean inputs are from the truth."""
+        """Return the reason, and the errors on clean inputs."""
         notes = [f"The answers are numbers: the oracle is tolerance, {self.reason}."]
         if labels is None:
             return [*notes, "The data have no target: answers are compared with those on clean inputs."]
@@ -105,9 +83,9 @@ class ToleranceChoice:
 
 
 def judged(model: Model, data: Data, told: object) -> tuple[Data, Oracle]:
-    """The oracle that is told, and the data as it takes the labels.
+    """Return the data with the labels in the form for the oracle, and the oracle.
 
-    The plain name "label", the default, stands for a tolerance where the model answers with one number.
+    The name "label", the default, means a tolerance if the model returns one number.
     """
     oracle = oracles.resolve(told).fitted(data.labels)
     if told == "label" and data.labels is not None and is_regression(model, data):
@@ -121,7 +99,7 @@ def judged(model: Model, data: Data, told: object) -> tuple[Data, Oracle]:
 
 
 def fitting(model: Model, data: Data, outputs: Array) -> ToleranceChoice | None:
-    """How far answers may be off where they are numbers, as these outputs show; None where they are classes."""
+    """Return a tolerance for a model whose outputs are numbers; None if they are classes."""
     if data.labels is not None:
         return tolerance(data.labels) if is_regression(model, data) else None
     numbers = model.outputs == "values" or (model.outputs is None and are_numbers(outputs))
@@ -129,7 +107,7 @@ def fitting(model: Model, data: Data, outputs: Array) -> ToleranceChoice | None:
 
 
 def is_regression(model: Model, data: Data) -> bool:
-    """Whether a model answers with one number for each input, and the labels are what that should be."""
+    """Return True if a model returns one number for each input and the labels are such numbers."""
     labels = data.labels
     if labels is None or labels.ndim != 1 or (model.outputs in ("scores", "labels") and model.classes != 1):
         return False
@@ -151,11 +129,7 @@ def is_regression(model: Model, data: Data) -> bool:
 
 
 def tolerance(labels: Array) -> ToleranceChoice:
-    """How far from these values an answer may be: half their spread, or a share of each where they span magnitudes.
-
-    >>> tolerance(np.array([10.0, 20.0, 30.0, 40.0])).oracle.describe()
-    {'use': 'tolerance', 'eps': 5.6, 'against': 'truth'}
-    """
+    """Return a tolerance for these true values: half their spread, or a share of each if they span magnitudes."""
     low, high = np.quantile(labels, (0.05, 0.95))
     if low > 0 and high >= RELATIVE_FROM * low:
         reason = f"{RELATIVE:.0%} of the true value, as these go from {low:.3g} to {high:.3g} (5 % and 95 % quantiles)"
@@ -167,13 +141,13 @@ def tolerance(labels: Array) -> ToleranceChoice:
 
 
 def clean_tolerance(outputs: Array) -> ToleranceChoice:
-    """How far from its clean answers a model's answers may be, where no truth is known: half of their spread."""
+    """Return a tolerance around clean outputs: half of their spread."""
     eps = _half_spread(outputs)
     return ToleranceChoice(Tolerance(eps), f"{eps:g}, half of the spread of the answers on clean inputs")
 
 
 def are_numbers(outputs: Array) -> bool:
-    """Whether outputs are one number for each input, and not all of them whole."""
+    """Return True if outputs are one number for each input, and not all of them integers."""
     one = outputs.ndim == 1 or outputs.shape[1] == 1
     return one and outputs.dtype.kind == "f" and not bool((outputs == np.floor(outputs)).all())
 

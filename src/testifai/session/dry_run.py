@@ -1,4 +1,4 @@
-"""The dry run: what a session would cost, from a timed part of its first work."""
+"""The dry run: the cost of a session, estimated from a timed part of its first work."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from testifai.data.annotations import CLASS, COLUMNS, NONE
 from testifai.engine.base import BatchOutcome
 from testifai.engine.plan import Work
-from testifai.runs.encoding import BLOCK
 from testifai.runs.outcomes import VALUE, Ids, Outcomes
+from testifai.runs.reader import BLOCK
 from testifai.session import observers
 from testifai.session.observers import ENOUGH, FEWEST
 from testifai.session.session import Session
@@ -26,23 +26,23 @@ from testifai.tomogram.estimator import Estimator, EstimatorSettings
 from testifai.tomogram.region_estimator import DRAWN, DRAWN_EACH, IN_A_TABLE
 from testifai.tomogram.trust.assessment import refits
 
-SHARED_PLACES = 200  # of work on the same inputs: what is fitted then hardly depends on how many
+SHARED_PLACES = 200  # of work on the same inputs; more would hardly change the fit
 PLAYED = 10.0  # seconds of planning after which the rest is extrapolated
 SAMPLED = 2_000  # tests whose estimates and sum are timed
-COMMON = 0.5  # share of an input's difficulty that is the same under all tests: as good a guess as any
+COMMON = 0.5  # assumed share of an input's difficulty that is the same under all tests
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """About how many inferences there will be, on how many inputs of a test at a time, and how long the rest takes."""
+    """The expected work of a run."""
 
     inferences: int
-    at_once: int
-    seconds: float
+    at_once: int  # inputs of a test in one round
+    seconds: float  # for everything but inferences
 
 
 def forecast(session: Session, work: Work, probed: Outcomes) -> Forecast:
-    """What a run will need, given its first work and the outcomes of some probed tests."""
+    """Predict the work of a run from its first work and the outcomes of some tests."""
     progress, simulated = session.progress(), SimulatedOutcomes(session, probed)
     if isinstance(work.places, list):
         known, rounds, planning = _simulate(session, simulated)
@@ -53,7 +53,7 @@ def forecast(session: Session, work: Work, probed: Outcomes) -> Forecast:
     def fitted() -> Surrogate | None:
         surrogate = Estimator(session.space, known, settings).fitted()
         if surrogate is not None:
-            surrogate.region(session.space.matrix(_some(session)[:1]))  # some of what it knows is found out only then
+            surrogate.region(session.space.matrix(_some(session)[:1]))  # the first call also computes what it caches
         return surrogate
 
     surrogate, fit = _timed(fitted)
@@ -68,7 +68,7 @@ def forecast(session: Session, work: Work, probed: Outcomes) -> Forecast:
 
 
 def _simulate(session: Session, simulated: SimulatedOutcomes) -> tuple[Outcomes, int, float]:
-    """The run with thrown outcomes, for a while: those, how many rounds it had, and how long planning them took."""
+    """Simulate rounds for a while; return the outcomes, the number of rounds and the seconds for planning."""
     progress = replace(session.progress(), outcomes=Outcomes(len(session.data.inputs)), decided={})
     rounds, planning = 0, 0.0
     while planning < PLAYED:
@@ -87,18 +87,18 @@ def _timed(task: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def _some(session: Session) -> Ids:
-    """Neighbouring tests."""
+    """Return neighbouring tests."""
     size = session.space.size
     number = min(SAMPLED, size)
     return np.arange((size - number) // 2, (size + number) // 2)
 
 
 def _answers(session: Session, surrogate: Surrogate) -> float:
-    """How long the means by order and severity take that a summary shows, and the estimates that they are made of."""
+    """Return the seconds for the means by order and severity in a summary."""
     space = session.space
     features = space.matrix(_some(session))
     _, estimates = _timed(lambda: surrogate.predict(features))
-    surrogate.region(features)  # what is kept of the first is there for all others
+    surrogate.region(features)  # fills caches
     _, region = _timed(lambda: surrogate.region(features))
     if space.listed:
         regions = len(space.axes) + 3 + sum(len(axis.severities) for axis in space.axes)
@@ -109,21 +109,18 @@ def _answers(session: Session, surrogate: Surrogate) -> float:
 
 
 class SimulatedOutcomes:
-    """Outcomes at random from a surface through those probed."""
+    """Random outcomes with the rates of a surface that is fitted to some tests."""
 
     def __init__(self, session: Session, probed: Outcomes) -> None:
         self._session, self._inputs, space = session, probed.inputs, session.space
         self._random = np.random.default_rng(session.seed)
         self._common = self._random.normal(size=probed.inputs) * COMMON**0.5
-        process, ids = (
-            resolve("process", session.seed, [axis.severities for axis in space.axes]),
-            np.array(sorted(probed)),
-        )
+        process = resolve("process", session.seed, [axis.severities for axis in space.axes])
+        ids = np.array(sorted(probed))
         assert process is not None
         self._surface = evidence(process, probed, ids, space.matrix(ids)).fit(process)
 
     def outcomes(self, work: Work) -> Outcomes:
-        """Outcomes of the work."""
         from scipy.special import ndtri
 
         rates = self._surface.predict(self._session.space.matrix(work.configurations))[0]
@@ -133,29 +130,29 @@ class SimulatedOutcomes:
             places = work.places[row] if isinstance(work.places, list) else work.places
             own = self._random.normal(size=len(places)) * (1 - COMMON) ** 0.5
             passed = self._common[places] + own < threshold[row]
-            # Scores that are all or nothing: those of the run will spread less.
+            # Scores of 0 and 1 vary more than those of the run.
             kept = {VALUE: passed.astype(np.float32)} if self._session.options.score is not None else None
             known.record(test, places, passed, kept)
         return known
 
 
-BLOCKS = 6  # of neighbouring tests that are timed: neighbours share what is done to their inputs
+BLOCKS = 6  # of neighbouring tests to time: neighbours share perturbed inputs
 FIRST_INPUTS = 16
-SECONDS = 2.0  # to spend on timing, about
-EDITED_INPUTS = 2000  # texts to look at for places
-# SQLite gives a row of more than a quarter of a page, which is as many values, a page of its own besides a part of one.
+SECONDS = 2.0  # approximate time for measuring
+EDITED_INPUTS = 2000  # texts to inspect
+# SQLite stores a row of more values, a quarter of a page, on pages of its own.
 UNSPILT_VALUES = 240
 SPILT_BYTES = 4900
 
 
 @dataclass(frozen=True)
 class Room:
-    """How many of some inputs have places for the edits that an axis of texts asks for at its highest severity."""
+    """Number of texts with enough places for the edits of an axis at its highest severity."""
 
     inputs: int
-    asked: int
-    short: int  # have places for fewer
-    untouched: int  # have none: the axis leaves them as they are
+    asked: int  # edits
+    short: int  # inputs with places for fewer
+    untouched: int  # inputs without any
 
     def __str__(self) -> str:
         looked = f"of {self.inputs:,} inputs, {self.untouched:,} have no place for an edit"
@@ -164,7 +161,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run would take: `foreseen` inferences and `seconds` in all, `fitting` of them not for inferences."""
+    """The cost of a run: `foreseen` inferences and `seconds` in total, `fitting` of them not for inferences."""
 
     tests: int
     run_tests: int
@@ -175,19 +172,18 @@ class Cost:
     workers: int
     batch_size: int
     clean_accuracy: float | None
-    clean_inputs: int = 0  # on which clean accuracy was seen
-    near_chance: str | None = None  # what to look at where that is hardly better than guessing
+    clean_inputs: int = 0  # for clean accuracy
+    near_chance: str | None = None  # a warning about clean accuracy
     foreseen: int = 0
     fitting: float = 0.0  # seconds for planning, fitting, estimates and trust
-    room: dict[str, Room] = field(default_factory=dict)  # of axes of texts
-    asked_twice: dict[str, int] | None = None  # None for a model that is known to answer the same each time
+    room: dict[str, Room] = field(default_factory=dict)  # by axis of texts
+    asked_twice: dict[str, int] | None = None  # None for a model that is known to be deterministic
 
     def differs(self) -> str | None:
-        """What it means if the model does not answer the same each time."""
+        """Return a warning if the model is not deterministic."""
         return observers.not_deterministic(self.asked_twice)
 
     def notes(self) -> list[str]:
-        """What to know before a run besides what it costs."""
         return [f"{axis}: {room}" for axis, room in self.room.items()]
 
     def as_dict(self) -> Record:
@@ -196,17 +192,17 @@ class Cost:
 
 
 def estimate(session: Session) -> Cost:
-    """Run a part of the first work, and extrapolate. Nothing is stored."""
+    """Run a part of the first work and extrapolate; nothing is stored."""
     progress = session.progress()
     work = session.strategy.propose(progress)
     if work is None:
         work = Work(np.zeros(1, np.int64), np.arange(1))
     executor, inputs = session.executor, len(session.data.inputs)
     probed = Outcomes(inputs)
-    boxes: list[tuple[int, int]] = []  # of each batch, how many boxes it would have kept, of how many inputs
+    boxes: list[tuple[int, int]] = []  # numbers of boxes and inputs of each batch
 
     def timed(part: Work) -> float:
-        """Seconds for an inference."""
+        """Return the seconds per inference."""
         done, start = 0, time.perf_counter()
 
         def hand_over(measured: BatchOutcome) -> None:
@@ -223,37 +219,35 @@ def estimate(session: Session) -> Cost:
     timed(Work(np.zeros(1, np.int64), np.arange(few)))  # the first call of a model is never typical
     rough = timed(_part(work, BLOCKS * few, few))
     expected = forecast(session, work, probed)
-    seconds = timed(
-        _part(_like(work, expected.at_once, inputs), max(BLOCKS * few, int(SECONDS / rough)), executor.chunk)
-    )
-    # As many clean inputs as tell whether the model is fed rightly, if that takes no longer.
+    typical = _like(work, expected.at_once, inputs)
+    seconds = timed(_part(typical, max(BLOCKS * few, int(SECONDS / rough)), executor.chunk))
+    # Enough clean inputs to check clean accuracy, if that takes no longer.
     timed(Work(np.zeros(1, np.int64), np.arange(min(inputs, ENOUGH, max(FEWEST, int(SECONDS / rough))))))
-    passes, trials = probed.counts([0])
-    inferences = session.strategy.expected(progress)
+    passes, trials = (int(count[0]) for count in probed.counts([0]))
+    clean_accuracy = next(one for one in session.observers if isinstance(one, observers.CleanAccuracy))
+    inferences, tests = session.strategy.expected(progress), len(work.configurations)
+    checked = 0 if session.model.repeatable else observers.affordable(inputs, None)
     return Cost(
         tests=session.space.size,
-        run_tests=len(work.configurations),
+        run_tests=tests,
         inputs=inputs,
         inferences=inferences,
         seconds=seconds * expected.inferences + expected.seconds,
-        file_bytes=_file_bytes(len(work.configurations), inputs, inferences, len(session.subject.keep))
-        + _box_bytes(len(work.configurations), inputs, inferences, boxes),
+        file_bytes=_file_bytes(tests, inputs, inferences, len(session.subject.keep), boxes),
         workers=executor.workers,
         batch_size=executor.batch_size.next(),
-        clean_accuracy=float(passes[0] / trials[0]) if trials[0] else None,
-        clean_inputs=int(trials[0]),
-        near_chance=session.clean_accuracy.warning(probed),
+        clean_accuracy=passes / trials if trials else None,
+        clean_inputs=trials,
+        near_chance=clean_accuracy.warning(probed),
         foreseen=expected.inferences,
         fitting=expected.seconds,
         room=_room(session),
-        asked_twice=None
-        if session.model.repeatable
-        else observers.check_repeatability(session.subject, observers.affordable(inputs, None)),
+        asked_twice=observers.check_repeatability(session.subject, checked) if checked else None,
     )
 
 
 def _like(work: Work, at_once: int, inputs: int) -> Work:
-    """The work with as many inputs for each test of its own as it gets at a time over the whole run."""
+    """Return the work with as many inputs for each test as an average round of the run."""
     if not isinstance(work.places, list):
         return work
     random, least = np.random.default_rng(0), at_once
@@ -262,7 +256,7 @@ def _like(work: Work, at_once: int, inputs: int) -> Work:
 
 
 def _part(work: Work, inferences: int, chunk: int) -> Work:
-    """About so many inferences of the work: some blocks of neighbouring tests, on at most a chunk of shared inputs."""
+    """Return a part of the work: some blocks of neighbouring tests, on at most a chunk of shared inputs."""
     tests = len(work.configurations)
     own = isinstance(work.places, list)
     each = max(1, int(np.median([len(asked) for asked in work.places]))) if own else min(len(work.places), chunk)
@@ -277,7 +271,7 @@ def _part(work: Work, inferences: int, chunk: int) -> Work:
 
 
 def _room(session: Session) -> dict[str, Room]:
-    """Whether the texts have places for what the axes do to them; where few have, an axis says little."""
+    """Return for each axis of texts how many have places for its edits."""
     data, found = session.data, {}
     if not isinstance(data.inputs, list):
         return {}
@@ -294,17 +288,16 @@ def _room(session: Session) -> dict[str, Room]:
     return found
 
 
-def _box_bytes(tests: int, inputs: int, inferences: int, boxes: Sequence[tuple[int, int]]) -> int:
-    """At the most: boxes uncompressed, half as many again as were seen on an input, and pages that are not filled."""
-    found, of = sum(some for some, _ in boxes), sum(looked_at for _, looked_at in boxes)
-    pages = 2 * SPILT_BYTES * tests * -(-inputs // BLOCK) if found else 0
-    return pages + inferences * 3 * 4 * (1 + COLUMNS) * found // (2 * of)
+def _file_bytes(tests: int, inputs: int, inferences: int, kept: int, boxes: Sequence[tuple[int, int]]) -> int:
+    """Return the most bytes of a run file.
 
-
-def _file_bytes(tests: int, inputs: int, inferences: int, kept: int) -> int:
-    """At the most: two bits and every kept value an outcome, some 50 bytes a row, a row for each block of a test."""
+    An outcome has two bits and its kept values, a row (a block of a test) some 50 bytes. Boxes are counted without
+    compression, 1.5 times as many per input as measured.
+    """
     rows = tests * -(-inputs // BLOCK)
     values = 4 * inferences * 4 // 3  # pages of the file are not filled to the end
     if min(inputs, BLOCK) > UNSPILT_VALUES:
         values = min(SPILT_BYTES * rows, SPILT_BYTES * inferences // UNSPILT_VALUES)
-    return 40_000 + 50 * rows * (1 + kept) + inferences // 4 + kept * values
+    found, of = sum(some for some, _ in boxes), sum(looked_at for _, looked_at in boxes)
+    boxed = 2 * SPILT_BYTES * rows + inferences * 3 * 4 * (1 + COLUMNS) * found // (2 * of) if found else 0
+    return 40_000 + 50 * rows * (1 + kept) + inferences // 4 + kept * values + boxed

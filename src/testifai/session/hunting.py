@@ -1,7 +1,6 @@
-"""A hunt for failures: the trials likeliest to fail are run in rounds, each of which learns from those before.
+"""A hunt for failures: rounds of the trials that are most likely to fail, learning from earlier rounds.
 
-What a hunt finds is kept apart from the run it started from: its inputs were chosen for failing, so rates among them
-say nothing of all inputs.
+Its outcomes are separate from those of the run: its inputs were selected for failing, so their rates are biased.
 """
 
 from __future__ import annotations
@@ -19,33 +18,33 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.session.assembly import session_of
 from testifai.session.session import Session
-from testifai.support.types import Bools, Floats
+from testifai.support.types import Floats
 from testifai.support.validation import whole
 from testifai.support.views import view
 from testifai.tomogram import Tomogram
-from testifai.tomogram.priorities import Priorities, Prioritiser
+from testifai.tomogram.priorities import Prioritiser
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 ROUNDS = 20
-# Runs the work and records it: f(work, outcomes of the hunt so far).
+# runs work and records its outcomes
 Measure = Callable[[Work, Outcomes], None]
 
 
 @dataclass(frozen=True)
 class Hunt:
-    """What a hunt found: the trials that failed, in the order they were run, and how many inferences it took."""
+    """Result of a hunt: the trials that failed, in the order they were run, and the number of inferences."""
 
     tests: Ids
-    inputs: NDArray[np.intp]  # their numbers in the data set
-    probability: Floats  # of failing, as foreseen
+    inputs: NDArray[np.intp]  # indices in the data set
+    probability: Floats  # predicted probability of failing
     inferences: int
     curve: tuple[tuple[int, int, int], ...]  # after each round: inferences, failures, inputs that failed
 
     @property
     def failing_inputs(self) -> NDArray[np.intp]:
-        """The inputs that failed, in the order they were found."""
+        """Return the inputs that failed, in the order they were found."""
         return self.inputs[np.sort(np.unique(self.inputs, return_index=True)[1])]
 
     def __repr__(self) -> str:
@@ -68,16 +67,16 @@ def hunt(
     once: bool = False,
     oracle: Any = None,
 ) -> Hunt:
-    """Spend a budget of inferences on finding failures of the tests that a query selects; the tomogram stays as it is.
+    """Spend a budget of inferences on failures of the tests that a query selects; the tomogram does not change.
 
     Args:
-        tomogram: a finished run, which says where failures are likely
-        model: that of the run
-        data: those of the run
+        tomogram: a finished run, which predicts failures
+        model: the model of the run
+        data: the data of the run
         budget: most inferences to spend
-        query: the tests to look in; None: all
-        once: leave an input alone once it has failed: which inputs fail at all
-        oracle: that of the run; None: as the run says
+        query: the tests to search; None: all
+        once: skip inputs that have failed, to find as many different ones as possible
+        oracle: the oracle of the run; None: that of its spec
 
     >>> import numpy as np, testifai as ta
     >>> rows = np.linspace(0, 1, 1000)[:, None]
@@ -96,7 +95,7 @@ def hunt(
 
 
 def hunted(tomogram: Tomogram, run: Measure, budget: int, query: str | None = None, *, once: bool = False) -> Hunt:
-    """The same with a function that runs work. Ctrl-C ends a hunt, with what it has found until then."""
+    """Hunt with a function that runs work. Ctrl-C ends a hunt and keeps its result."""
     left = whole("budget", budget, least=1)
     prioritiser, found = Prioritiser.of(tomogram, query), Outcomes(tomogram.outcomes.inputs)
     size = max(1, -(-budget // ROUNDS))
@@ -111,7 +110,11 @@ def hunted(tomogram: Tomogram, run: Measure, budget: int, query: str | None = No
             run(Work(asked, [np.sort(chosen.places[chosen.tests == test]) for test in asked]), found)
         except KeyboardInterrupt:
             left = 0
-        failed = _failed(chosen, found)
+        failed = np.zeros(len(chosen), bool)
+        for test in asked.tolist():
+            own = chosen.tests == test
+            places = chosen.places[own]
+            failed[own] = found.attempted(test, places) & ~found.passed(test, places)
         tests = np.concatenate([tests, chosen.tests[failed]])
         inputs = np.concatenate([inputs, chosen.inputs[failed]])
         probability = np.concatenate([probability, chosen.probability[failed]])
@@ -120,17 +123,8 @@ def hunted(tomogram: Tomogram, run: Measure, budget: int, query: str | None = No
     return Hunt(tests, inputs, probability, found.total(), tuple(curve))
 
 
-def _failed(chosen: Priorities, found: Outcomes) -> Bools:
-    failed = np.zeros(len(chosen), bool)
-    for test in np.unique(chosen.tests).tolist():
-        own = chosen.tests == test
-        places = chosen.places[own]
-        failed[own] = found.attempted(test, places) & ~found.passed(test, places)
-    return failed
-
-
 def running(session: Session) -> Measure:
-    """How a session runs work, its own outcomes left alone."""
+    """Return a function that runs work without changing the outcomes of the session."""
 
     def run(work: Work, found: Outcomes) -> None:
         def keep(measured: BatchOutcome) -> None:

@@ -1,4 +1,4 @@
-"""Observers of a run: they check the model and note what a run was made with, without deciding its outcomes."""
+"""Observers of a run: they check the model and record how the run was made, without changing its outcomes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from testifai.engine.base import BatchOutcome, References
 from testifai.engine.subject import Subject
-from testifai.identity.environment import differences, environment, recorded
-from testifai.identity.input_hashes import InputHashes, contents_of
+from testifai.errors import InputError
+from testifai.identity.run_identity import InputHashes, contents_of, differences, environment, recorded
 from testifai.oracles import predicted
 from testifai.runs import keys
-from testifai.runs.outcomes import Outcomes
+from testifai.runs.outcomes import VALUE, Outcomes
 from testifai.runs.store import Store
 from testifai.statistics.intervals import exact
 from testifai.support.batches import are_texts
-from testifai.support.types import Array, Bools, Record, RecordLike
+from testifai.support.types import Array, Record, RecordLike
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +30,12 @@ SAVE_EVERY = 0.25  # seconds
 
 
 class Observer:
-    """Watches a run, with or without a run file. Every method does nothing unless it is overridden."""
+    """Base class: the methods do nothing. The store is None for a run without a file."""
 
-    reserve = 0  # inferences that it needs, which a run's budget pays for
+    reserve = 0  # inferences of the budget that it needs
 
     def attach(self, store: Store, *, resumed: bool) -> None:
-        """Called with the run file: a new one, or one that holds a run already."""
+        """Called with a new run file, or that of a run that is resumed."""
 
     def before_work(self, store: Store | None) -> None:
         """Called before every round of work."""
@@ -47,23 +47,69 @@ class Observer:
         """Called with every batch, after its outcomes were recorded."""
 
     def finish(self, outcomes: Outcomes, store: Store | None) -> None:
-        """Called after the last batch."""
+        """Called after the last batch of a run that was not interrupted."""
+
+    def close(self, outcomes: Outcomes, store: Store | None) -> None:
+        """Called at the end of a run, interrupted or not."""
 
     def provenance(self) -> Record:
-        """Return what a tomogram says about its run."""
+        """Return entries of the tomogram's provenance."""
         return {}
 
 
+def observers(
+    subject: Subject, references: References, budget: int | None, *, check_model: bool
+) -> tuple[Observer, ...]:
+    """Return the observers of a run, in the order in which they are called."""
+    checked = affordable(len(subject.order), budget) if check_model and not subject.model.repeatable else 0
+    return (
+        Scores(subject),  # first: the run file must not expect outcomes that are rejected
+        RunFile(subject, references),
+        Environments(),
+        Repeatability(subject, checked),
+        CleanAccuracy(subject, check_indices=check_model),
+    )
+
+
+class Scores(Observer):
+    """Rejects values of an oracle with a score that are not in 0..1."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+
+    def measured(self, batch: BatchOutcome, store: Store | None) -> None:
+        subject, oracle = self._subject, self._subject.oracle
+        if oracle.score is None:
+            return
+        values = batch.kept.get(VALUE)
+        if values is None:
+            raise InputError(f"oracle {oracle.name}: it has the score {oracle.score!r}, and gave no values")
+        wrong = ~((values >= 0) & (values <= 1))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise InputError(
+                f"oracle {oracle.name}: its score {oracle.score!r} is {values[at]:.9g} for input "
+                f"{int(subject.order[batch.places[at]])} under "
+                f"{subject.space.words(subject.space.configuration(batch.configuration))}; accepted: 0 to 1"
+            )
+
+
 class RunFile(Observer):
-    """Writes outcomes, clean outputs and hashes of inputs to the run file, shortly after they were measured."""
+    """Writes outcomes, clean outputs and hashes of inputs to the run file."""
 
     def __init__(self, subject: Subject, references: References) -> None:
-        self._subject, self._references = subject, references
+        self._subject, self._references, self._unidentified = subject, references, subject.model.unidentified_reason
         self._hashes: InputHashes | None = None
         self._saved = time.monotonic()
 
     def attach(self, store: Store, *, resumed: bool) -> None:
         data = self._subject.data
+        if self._unidentified is not None:
+            log.warning(
+                "cannot fingerprint this model (%s), so changes to it will not be detected when the run is resumed. "
+                'Set version = "…" under [model] to identify it.',
+                self._unidentified,
+            )
         self._hashes = InputHashes(data, self._subject.order)
         if resumed:
             self._hashes.take_up(store)
@@ -76,26 +122,25 @@ class RunFile(Observer):
 
     def measured(self, batch: BatchOutcome, store: Store | None) -> None:
         if store is not None:
-            # Before the outcomes are there: an interrupt in between must not save them without their reference.
+            # Before the outcomes are recorded, so that no interrupt saves them without their reference.
             new = self._hashes is not None and self._hashes.note(batch.places)
             store.touch(batch.configuration, batch.places, reference=batch.reference is not None, contents=new)
 
     def recorded(self, batch: BatchOutcome, outcomes: Outcomes, store: Store | None) -> None:
         if time.monotonic() - self._saved > SAVE_EVERY:
-            self.save(outcomes, store)
+            self.close(outcomes, store)
 
-    def save(self, outcomes: Outcomes, store: Store | None) -> None:
-        """Write what was measured since the last time."""
+    def close(self, outcomes: Outcomes, store: Store | None) -> None:
         if store is not None:
             store.save(outcomes, self._references.values, None if self._hashes is None else self._hashes.hashes)
         self._saved = time.monotonic()
 
 
 class Environments(Observer):
-    """The library versions that a run was measured with, in the order in which they contributed."""
+    """Records the library versions of a run, in the order of their use."""
 
     def __init__(self) -> None:
-        self._now = environment()  # does not change during a session, and is slow to determine
+        self._now = environment()
         self.seen = [self._now]
 
     def attach(self, store: Store, *, resumed: bool) -> None:
@@ -104,7 +149,7 @@ class Environments(Observer):
         store.put(**{keys.ENVIRONMENT: self.seen[0]})
 
     def measured(self, batch: BatchOutcome, store: Store | None) -> None:
-        """Have the run file name this environment before the first outcome measured with it."""
+        # The run file must name this environment before its first outcome.
         if store is None or self._now in self.seen:
             return
         self.seen = [*self.seen, self._now]
@@ -123,9 +168,9 @@ class Environments(Observer):
 # -- clean accuracy: chance level and class indices -------------------------------------------------------------------
 
 FEWEST = 50  # clean inputs below which accuracy is not compared with chance
-FEWEST_DOUBTFUL = 10  # clean inputs below which class indices are not checked: a gate may be decided by few
-SURE = 0.9  # clean accuracy above which class indices are taken to match
-ENOUGH = 500  # clean inputs after which accuracy is judged during the run
+FEWEST_DOUBTFUL = 10  # clean inputs below which class indices are not checked: a gate may need few
+SURE = 0.9  # clean accuracy above which class indices are assumed to match
+ENOUGH = 500  # clean inputs after which accuracy is checked during the run
 
 
 class CleanAccuracy(Observer):
@@ -136,12 +181,11 @@ class CleanAccuracy(Observer):
         self.found: str | None = None
 
     def recorded(self, batch: BatchOutcome, outcomes: Outcomes, store: Store | None) -> None:
-        if batch.configuration == 0 and self.found is None and outcomes.counts([0])[1][0] >= ENOUGH:
+        if batch.configuration == 0 and outcomes.counts([0])[1][0] >= ENOUGH:
             self._warn(outcomes)
 
     def finish(self, outcomes: Outcomes, store: Store | None) -> None:
-        if self.found is None:
-            self._warn(outcomes)
+        self._warn(outcomes)
         if store is not None and self.found != store.get(keys.CLEAN_WARNING):
             store.put(**{keys.CLEAN_WARNING: self.found})
 
@@ -149,7 +193,7 @@ class CleanAccuracy(Observer):
         return {keys.CLEAN_WARNING: self.found}
 
     def warning(self, outcomes: Outcomes) -> str | None:
-        """Return what is wrong with the outcomes of the clean test, in one line; None: nothing."""
+        """Return a warning about the outcomes of the clean test, or None."""
         subject = self._subject
         if not subject.oracle.needs_labels:
             return None
@@ -160,9 +204,9 @@ class CleanAccuracy(Observer):
         return near_chance(passes, trials, subject.labels, subject.classes, texts=are_texts(subject.data.inputs))
 
     def _warn(self, outcomes: Outcomes) -> None:
-        self.found = self.warning(outcomes)
-        if self.found is not None:
-            log.warning("%s", self.found)
+        if self.found is None and (found := self.warning(outcomes)) is not None:
+            self.found = found
+            log.warning("%s", found)
 
     @cached_property
     def _mismatch(self) -> ClassIndexMismatch | None:
@@ -179,17 +223,9 @@ class CleanAccuracy(Observer):
 def near_chance(
     passes: int, trials: int, labels: Array | None, classes: int | None, *, texts: bool = False
 ) -> str | None:
-    """Return a warning if clean accuracy is not clearly above chance; None if it is, or cannot be determined.
+    """Return a warning if the exact 95 % interval of clean accuracy is not above chance; else None.
 
-    Chance is the accuracy of drawing a class, or of always naming the most frequent one. Clearly above: the lower end
-    of the exact 95 % interval is.
-
-    >>> labels = np.arange(1000) % 10
-    >>> near_chance(47, 500, labels, 10)
-    "clean accuracy is 0.094 on 500 inputs, not clearly above chance (0.100): check the model's \
-preprocessing (scale, layout, mean, std), and that labels and classes are numbered alike"
-    >>> near_chance(150, 500, labels, 10) is None
-    True
+    Chance is the accuracy of a random class, or of always predicting the most frequent one.
     """
     countable = labels is not None and labels.ndim == 1 and labels.dtype.kind in "iub"
     if labels is None or not countable or not classes or classes < 2 or trials < FEWEST:
@@ -212,10 +248,10 @@ FEWEST_EACH = 4  # inputs of a class, on average, below which no assignment can 
 
 @dataclass(frozen=True)
 class ClassIndexMismatch:
-    """Classes whose indices do not seem to match the model's outputs."""
+    """Classes whose indices probably do not match the model's outputs."""
 
     accuracy: float
-    otherwise: float  # accuracy under the assignment learned from other inputs
+    otherwise: float  # cross-validated accuracy of another assignment
     inputs: int
     line: str  # to add to a spec's [data]
 
@@ -229,17 +265,10 @@ class ClassIndexMismatch:
 def class_index_mismatch(
     labels: Array | None, predicted: Array, names: Sequence[str] | None, outputs: int | None
 ) -> ClassIndexMismatch | None:
-    """Find an assignment of classes to outputs that fits so much better that the given one is most likely a mistake.
+    """Find an assignment of classes to outputs that is significantly better than the given one.
 
-    The assignment is learned from one half of the inputs and judged on the other, and the other way round; it is
-    reported if its accuracy there exceeds that of the given one by more than their exact 99 % intervals allow.
-
-    >>> truth = np.arange(300) % 3
-    >>> found = class_index_mismatch(truth, (truth + 1) % 3, ["a", "b", "c"], 3)
-    >>> found.accuracy, found.otherwise, found.line
-    (0.0, 1.0, 'classes = ["c", "a", "b"]')
-    >>> class_index_mismatch(truth, truth, ["a", "b", "c"], 3) is None
-    True
+    It is learned on one half of the inputs and evaluated on the other, and vice versa. The lower bound of its accuracy
+    (exact, 99 %) must exceed the upper bound of that of the given one.
     """
     if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iu" or predicted.shape != labels.shape:
         return None
@@ -261,7 +290,7 @@ def class_index_mismatch(
 
 
 def _assignment(truth: Ints, answers: Ints, size: int) -> Ints:
-    """Assign each class the output it is most often given, no output to two classes; in doubt its own index."""
+    """Assign each class another output, such that most answers are right; if equal, prefer its own index."""
     from scipy.optimize import linear_sum_assignment
 
     counts = np.zeros((size, size))
@@ -272,7 +301,7 @@ def _assignment(truth: Ints, answers: Ints, size: int) -> Ints:
 
 
 def _line(table: Ints, truth: Ints, names: Sequence[str] | None) -> str:
-    """Write the assignment as a line of a spec: a list if every output has a class, else a table."""
+    """Return the assignment as a line of a spec: a list if every output has a class, else a table."""
     called = list(names) if names is not None else [str(one) for one in range(len(table))]
     if names is not None and len(called) == len(table):
         by_output = [called[int(one)] for one in np.argsort(table)]
@@ -293,12 +322,8 @@ class Repeatability(Observer):
     """Shows a model some inputs twice before a run, unless it is known to be deterministic."""
 
     def __init__(self, subject: Subject, inputs: int) -> None:
-        self._subject, self.inputs = subject, inputs
+        self._subject, self.inputs, self.reserve = subject, inputs, 2 * inputs
         self.found: Record | None = None
-
-    @property
-    def reserve(self) -> int:  # type: ignore[override]
-        return 2 * self.inputs
 
     def attach(self, store: Store, *, resumed: bool) -> None:
         self.found = store.get(keys.ASKED_TWICE)
@@ -317,30 +342,29 @@ class Repeatability(Observer):
 
 
 def affordable(inputs: int, budget: int | None) -> int:
-    """Return how many inputs to show twice.
-
-    >>> affordable(1000, None), affordable(5, None), affordable(1000, 100)
-    (16, 5, 5)
-    """
+    """Return the number of inputs to show twice."""
     return min(INPUTS, inputs, INPUTS if budget is None else budget // SHARE)
 
 
 def check_repeatability(subject: Subject, inputs: int) -> Record:
-    """Show the model the first inputs of the visiting order, clean, twice.
-
-    Return how many got another answer the second time (`differ`), and how many of those another class (`decisions`).
-    """
+    """Show the model some clean inputs twice; count those that differ, and those whose class does (`decisions`)."""
     places = np.arange(inputs)
     one, two = (subject.infer(subject.batch(places), 0) for _ in range(2))
     if one.shape != two.shape:
         return {"inputs": inputs, "differ": inputs, "decisions": inputs}
-    other = _differ(one, two)
+    rows, others = (table.reshape(len(table), -1) for table in (one, two))
+    if rows.dtype.kind == "f":
+        noise = max(NOISE, 32 * float(np.finfo(rows.dtype).eps))
+        largest = np.maximum(np.abs(rows), np.abs(others)).max(axis=1, keepdims=True)
+        other = (np.abs(rows - others) > noise * largest).any(axis=1)
+    else:
+        other = (rows != others).any(axis=1)
     decided = predicted(one) != predicted(two) if subject.oracle.decides_classes else np.zeros(inputs, bool)
     return {"inputs": inputs, "differ": int((other | decided).sum()), "decisions": int(decided.sum())}
 
 
 def not_deterministic(found: RecordLike | None) -> str | None:
-    """Return a warning if answers differed; None if they did not, or were not compared."""
+    """Return a warning if predictions differed, else None."""
     if not found or not found["differ"]:
         return None
     classes = f", {found['decisions']} another class" if found.get("decisions") else ""
@@ -349,16 +373,6 @@ def not_deterministic(found: RecordLike | None) -> str | None:
         f"another answer{classes}. A run that is resumed, or made again, will not end with the same numbers, and "
         "intervals allow for the choice of inputs, not for this; fix its seed or its mode if you can"
     )
-
-
-def _differ(one: Array, two: Array) -> Bools:
-    """Return which rows differ by more than rounding."""
-    rows, others = (table.reshape(len(table), -1) for table in (one, two))
-    if rows.dtype.kind != "f":
-        return np.asarray((rows != others).any(axis=1))
-    noise = max(NOISE, 32 * float(np.finfo(rows.dtype).eps))
-    largest = np.maximum(np.abs(rows), np.abs(others)).max(axis=1, keepdims=True)
-    return np.asarray((np.abs(rows - others) > noise * largest).any(axis=1))
 
 
 def notes(provenance: RecordLike) -> list[str]:

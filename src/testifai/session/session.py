@@ -1,27 +1,24 @@
-"""The loop of a run: the strategy proposes work, the executor measures it, the outcomes go to the run file."""
+"""The loop of a run: the strategy proposes work, the executor measures it, observers store and check it."""
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from testifai.engine import stopping as stopping_rules
+from testifai.engine import stopping
 from testifai.engine.base import BatchOutcome, Executor, Interrupts
 from testifai.engine.subject import Subject
-from testifai.errors import InputError
-from testifai.identity.input_hashes import CODE, another_run, keep_files, own_code, recall_from
+from testifai.identity.run_identity import keep_files, measured_on, recall_from, resumes
 from testifai.quality.assessment import Assessment
 from testifai.runs import keys, trusted_runs
 from testifai.runs.outcomes import Outcomes
-from testifai.runs.store import Store, identity_changes
-from testifai.session import compatibility
-from testifai.session.observers import CleanAccuracy, Environments, Repeatability, RunFile, affordable
+from testifai.runs.store import Store
+from testifai.session.observers import Observer
 from testifai.spec.options import Methods, ScanOptions
 from testifai.strategies.base import Progress
 from testifai.support.progress import Step
@@ -29,20 +26,18 @@ from testifai.support.threads import in_background, only_new_looked_at
 from testifai.support.types import Record
 from testifai.tomogram import EstimatorSettings, Tomogram
 
-log = logging.getLogger(__name__)
-
 Report = Callable[[Step], None]
 
 
 @dataclass(frozen=True)
 class RunProgress(Progress):
-    """What a strategy may look at, with the run's estimates: `tomogram` makes the tomogram of some of its outcomes."""
+    """The view of a run for its strategy; `tomogram` makes the tomogram of some of its outcomes."""
 
     tomogram: Callable[[Outcomes], Tomogram] | None = None
 
 
 class Session:
-    """A scan that has been checked and can run; `session.assembly` makes it."""
+    """A checked scan that can run; `session.assembly` makes it."""
 
     def __init__(
         self,
@@ -53,34 +48,27 @@ class Session:
         options: ScanOptions,
         *,
         backend: Record,
+        observers: Sequence[Observer],
         assessment: Assessment | None = None,
         part: tuple[int, int] | None = None,
-        check_model: bool = True,
     ) -> None:
         self.subject, self.executor, self.methods, self.options = subject, executor, methods, options
         self.model, self.data, self.space, self.oracle = subject.model, subject.data, subject.space, subject.oracle
         self.strategy, self.seed = methods.strategy, options.seed
-        self.assessment, self.part, self._interrupts, self._backend = assessment, part, interrupts, backend
-        inputs = len(subject.order)
-        checked = affordable(inputs, options.budget) if check_model and not self.model.repeatable else 0
-        self._file = RunFile(subject, executor.references)
-        self.clean_accuracy = CleanAccuracy(subject, check_indices=check_model)
-        self.observers = (self._file, Environments(), Repeatability(subject, checked), self.clean_accuracy)
-        self.outcomes = Outcomes(inputs)
+        self.observers, self.assessment, self.part = observers, assessment, part
+        self._interrupts, self._backend = interrupts, backend
+        self.outcomes = Outcomes(len(subject.order))
         self._stopped_early = methods.stopping is not None
         self._decided: dict[Any, Any] = {}
 
     def run(
-        self,
-        store: str | os.PathLike[str] | None = None,
-        progress: Report | None = None,
-        extra: Record | None = None,
+        self, store: str | os.PathLike[str] | None = None, progress: Report | None = None, extra: Record | None = None
     ) -> Tomogram:
         """Measure what is missing and return the tomogram; with a store, all outcomes are in that run file."""
-        # Refuse an impossible plan before a file is made or an inference spent.
+        # Reject an impossible plan before a file is created or an inference spent.
         self.strategy.propose(self.progress())
         if store is None:
-            # The result's provenance has the fingerprint of arrays: hash them during the run.
+            # The provenance has the fingerprint of the data: hash arrays during the run.
             arrays = isinstance(self.data.inputs, np.ndarray)
             with in_background(lambda: self.data.fingerprint) if arrays else nullcontext():
                 self._measure(None, progress)
@@ -96,41 +84,21 @@ class Session:
         return replace(made, provenance={**made.provenance, "path": str(store)})
 
     def progress(self) -> RunProgress:
-        """Return what the strategy may look at."""
-        reserved = sum(observer.reserve for observer in self.observers)
-        reserved += 0 if self.assessment is None else self.assessment.reserve
-        budget = self.options.budget
+        """Return the progress for the strategy."""
+        reserved = sum(one.reserve for one in (*self.observers, self.assessment) if one is not None)
+        budget = None if self.options.budget is None else self.options.budget - reserved
         return RunProgress(
-            self.space,
-            self.outcomes,
-            budget=None if budget is None else budget - reserved,
-            target=self.options.target,
-            stopping=self.methods.stopping,
-            needs_clean=self.oracle.needs_clean,
-            scored=self.options.score is not None,
-            seed=self.seed,
-            decided=self._decided,
-            tomogram=self.tomogram,
-        )
+            self.space, self.outcomes, budget=budget, target=self.options.target, stopping=self.methods.stopping,
+            needs_clean=self.oracle.needs_clean, scored=self.options.score is not None, seed=self.seed,
+            decided=self._decided, tomogram=self.tomogram,
+        )  # fmt: skip
 
     def identity(self) -> Record:
-        """Return all that decides outcomes and estimates; a run file is resumed only if none of it changed."""
-        rule = stopping_rules.describe(self.methods.told_rule)
-        if rule is not None:
-            rule.pop("target", None)
-        surrogate = self.methods.surrogate
-        code = own_code({axis.name: axis.perturbation for axis in self.space.axes}, self.oracle)
+        """Return all that decides outcomes and estimates; a run file is resumed only if it is unchanged."""
         return {
-            **({CODE: code} if code else {}),
             **self._backend,
-            "model": self.model.fingerprint,
-            "preprocessing": self.model.preprocessing,
-            "data": self.data.fingerprint,
-            "space": self.space.describe(),
-            "oracle": self.oracle.describe(),
-            "strategy": self.strategy.describe(),
-            "surrogate": surrogate if isinstance(surrogate, str | dict | None) else type(surrogate).__name__,
-            "stopping": rule,
+            **measured_on(self.model, self.data, self.space, self.oracle),
+            **self.methods.describe(),
             "population": self.options.population,
             "seed": self.seed,
             "keep": sorted(self.subject.keep),
@@ -143,71 +111,54 @@ class Session:
         provenance = {keys.IDENTITY: self.identity()}
         for observer in self.observers:
             provenance |= observer.provenance()
+        options, methods = self.options, self.methods
+        settings = EstimatorSettings(
+            surrogate=methods.surrogate, seed=self.seed, population=options.population,
+            stopped_early=self._stopped_early, ended_by_width=stopping.by_width_alone(methods.describe()["stopping"]),
+        )  # fmt: skip
         return Tomogram(
-            self.space,
-            self.outcomes if outcomes is None else outcomes,
-            self.subject.order,
-            labels=self.data.labels,
-            classes=self.data.classes,
-            settings=EstimatorSettings(
-                surrogate=self.methods.surrogate,
-                seed=self.seed,
-                population=self.options.population,
-                stopped_early=self._stopped_early,
-                ended_by_width=stopping_rules.by_width_alone(stopping_rules.describe(self.methods.told_rule)),
-            ),
-            provenance=provenance,
+            self.space, self.outcomes if outcomes is None else outcomes, self.subject.order, labels=self.data.labels,
+            classes=self.data.classes, settings=settings, provenance=provenance,
             quality=None if self.assessment is None else self.assessment.scores(),
-        )
+        )  # fmt: skip
 
     def _attach(self, store: Store, extra: Record) -> None:
-        """Start a run in the file, or resume the one that it holds."""
-        if self.model.unidentified_reason is not None:
-            log.warning(
-                "cannot fingerprint this model (%s), so changes to it will not be detected when the run is resumed. "
-                'Set version = "…" under [model] to identify it.',
-                self.model.unidentified_reason,
-            )
+        """Start a run in the file, or resume the one in it."""
         recall_from(self.data, store)
-        identity, stored = self.identity(), store.get(keys.IDENTITY)
-        if stored is not None and identity_changes(stored, identity):
-            if not store.is_empty():
-                raise InputError(another_run(store.path, stored, identity))
-            # A first try that failed before it measured anything does not block the second.
-            store.clear()
-            stored = None
+        identity = self.identity()
+        resumed = resumes(store, identity)
         for observer in self.observers:
-            observer.attach(store, resumed=stored is not None)
-        if stored is not None:
+            observer.attach(store, resumed=resumed)
+        if resumed:
             self.outcomes = store.load(len(self.data))
             self._decided.clear()
-            # A test once ended by a rule keeps bounds that allow for it.
+            # The bounds of a test that was ended by a rule must allow for that.
             self._stopped_early = self._stopped_early or bool(store.get(keys.STOPPED_EARLY))
-        new = {keys.IDENTITY: identity} if stored is None else {}
+        new = {} if resumed else {keys.IDENTITY: identity}
         store.put(**{keys.STOPPED_EARLY: self._stopped_early}, **new, **extra)
         keep_files(self.data, store)
 
     def _measure(self, store: Store | None, progress: Report | None) -> None:
-        """Measure quality and outcomes; Ctrl-C ends this after the batch in flight."""
+        """Measure quality and outcomes; Ctrl-C ends this after the current batch."""
         with self._interrupts.delayed(), only_new_looked_at(), closing(self.executor):
-            # Parts of a run are measured separately; the merged run is assessed once, when it is resumed.
+            # Quality first, for queries that limit it; not of parts, as only the merged run has all tests.
             if self.assessment is not None and self.part is None:
                 self._assess(self.assessment, store, progress)
             try:
                 self._loop(store, progress)
             finally:
-                self._file.save(self.outcomes, store)
+                for observer in self.observers:
+                    observer.close(self.outcomes, store)
 
     def _assess(self, assessment: Assessment, store: Store | None, progress: Report | None) -> None:
-        """Measure quality first: the tests that a query with a limit on it selects are then known."""
-        if store is not None:
-            assessment.attach(store)
         most = self.strategy.expected(self.progress())
 
         def show(scored: int, of: int) -> None:
             if progress is not None:
                 progress(Step(self.outcomes.total(), most, len(self.outcomes), (scored, of)))
 
+        if store is not None:
+            assessment.attach(store)
         assessment.run(self.executor, store, self._interrupts, show)
 
     def _loop(self, store: Store | None, progress: Report | None) -> None:
@@ -215,7 +166,6 @@ class Session:
 
         def record(batch: BatchOutcome) -> None:
             nonlocal done
-            compatibility.refuse(batch, self.oracle, self.subject)
             for observer in self.observers:
                 observer.measured(batch, store)
             self.outcomes.record(batch.configuration, batch.places, batch.passed, batch.kept)

@@ -1,4 +1,4 @@
-"""The JSON Schema of a spec, for editors; its fields and what they mean are those that a spec is checked by."""
+"""The JSON Schema of a spec, for editors, and its tables in words; generated from the models that validate a spec."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from testifai.support.types import Record
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 ADDRESS = "urn:testifai:spec"
 
-# The parts that [scan] names; those that "none" stands for the lack of.
+# components of [scan]; DISPENSABLE ones may be "none", OF_YOURS may be {python = "package.module:name"}
 PARTS: dict[str, Registry] = {
     "strategy": strategies.STRATEGIES,
     "surrogate": surrogates.SURROGATES,
@@ -31,7 +31,7 @@ PARTS: dict[str, Registry] = {
     "executor": EXECUTORS,
 }
 DISPENSABLE = ("surrogate", "stopping")
-OF_YOURS = ("oracle", "quality")  # may be code of the user's, {python = "package.module:name"}
+OF_YOURS = ("oracle", "quality")
 
 SETTINGS_MEAN = {
     "suite": "A whole suite, each of its perturbations an axis: `imagenet_c` and others.",
@@ -46,7 +46,7 @@ AXIS: Schema = {"$ref": "#/$defs/axis"}
 
 
 def schema() -> Schema:
-    """The JSON Schema (draft 2020-12) of a spec, with every kind and name that is known on this machine.
+    """Return the JSON Schema (draft 2020-12) of a spec, with the kinds and names of installed packages.
 
     >>> schema()["required"]
     ['model', 'data', 'space']
@@ -69,25 +69,24 @@ def schema() -> Schema:
         "properties": {name: made | {"description": meanings[name]} for name, made in tables.items()},
         "required": required,
         "additionalProperties": False,
-        "$defs": {"perturbation": _perturbation(), "axis": _axis()},
+        "$defs": {
+            "perturbation": {
+                "description": "A registered perturbation.",
+                "enum": [*perturb.names(), *perturb.registry.ALIASES],
+            },
+            "axis": _table(AxisPart, {"use": PERTURBATION})
+            | {"oneOf": [{"required": ["use"]}, {"required": ["python"]}]},
+        },
     }
 
 
 def kinds(registry: Registry) -> dict[str, type[Fields]]:
-    """The kinds of a part that can be used, and their tables."""
+    """Return the kinds of a component that can be used, and their tables."""
     return {name: registry[name] for name in registry if registry.problem(name) is None}
 
 
 def _one_of_kinds(registry: Registry) -> Schema:
     return {"type": "object", "anyOf": [_table(kind) for kind in kinds(registry).values()]}
-
-
-def _perturbation() -> Schema:
-    return {"description": "A registered perturbation.", "enum": [*perturb.names(), *perturb.registry.ALIASES]}
-
-
-def _axis() -> Schema:
-    return _table(AxisPart, {"use": PERTURBATION}) | {"oneOf": [{"required": ["use"]}, {"required": ["python"]}]}
 
 
 def _space() -> Schema:
@@ -105,11 +104,10 @@ def _space() -> Schema:
 
 
 def _scan() -> Schema:
-    limits: dict[str, Schema] = {name: {"minimum": least} for name, least in LEAST.items() if name != "workers"}
+    limits: dict[str, Schema] = {name: {"minimum": least} for name, least in LEAST.items()}
     for name, most in MOST.items():
-        if name in limits:
-            limits[name] = limits[name] | {"maximum": most}
-    workers = [{"type": "integer", "minimum": LEAST["workers"], "maximum": MOST["workers"]}]
+        limits[name] |= {"maximum": most}
+    workers = [{"type": "integer", **limits.pop("workers")}]
     return _table(
         ScanOptions,
         {
@@ -125,7 +123,7 @@ def _scan() -> Schema:
 
 
 def _part(field: str, registry: Registry) -> Schema:
-    """A name, or a table with it and options of its own, or with code of the user's."""
+    """Return the schema of a name, or of a table with the name and options, or with user code."""
     names = {"enum": [*registry, *(["none"] if field in DISPENSABLE else [])]}
     table: Schema = {"type": "object", "properties": {"use": names}, "required": ["use"]}
     own = {"type": "object", "properties": {"python": {"type": "string"}}, "required": ["python"]}
@@ -133,13 +131,19 @@ def _part(field: str, registry: Registry) -> Schema:
 
 
 def _table(model: type[Fields], more: Mapping[str, Schema] | None = None) -> Schema:
-    """The schema of one table, as TOML can say it: no null, every field with what it means."""
+    """Return the schema of one table without null, which TOML lacks, with the descriptions of its fields."""
     made = model.model_json_schema()
     meanings = model.meanings()
     properties = {}
     for name, found in made["properties"].items():
+        # Titles repeat the name, and TOML has no null.
+        plain = {key: value for key, value in found.items() if key not in ("title", "anyOf")}
+        if plain.get("default", "") is None:
+            del plain["default"]
+        choices = [choice for choice in found.get("anyOf", []) if choice != {"type": "null"}]
+        plain |= choices[0] if len(choices) == 1 else {"anyOf": choices} if choices else {}
         meaning = {"description": meanings[name]} if name in meanings else {}
-        properties[name] = meaning | _plain(found) | dict((more or {}).get(name, {}))
+        properties[name] = meaning | plain | dict((more or {}).get(name, {}))
     return {
         "type": "object",
         "description": inspect.cleandoc(model.__doc__ or ""),
@@ -149,20 +153,7 @@ def _table(model: type[Fields], more: Mapping[str, Schema] | None = None) -> Sch
     }
 
 
-def _plain(found: Schema) -> Schema:
-    """A field's schema without what TOML has no word for, and without titles that only repeat its name."""
-    rest = {key: value for key, value in found.items() if key not in ("title", "anyOf")}
-    if rest.get("default", "") is None:
-        del rest["default"]
-    choices = _not_null(found.get("anyOf", []))
-    return rest | (choices[0] if len(choices) == 1 else {"anyOf": choices} if choices else {})
-
-
-def _not_null(choices: Iterable[Schema]) -> list[Schema]:
-    return [choice for choice in choices if choice != {"type": "null"}]
-
-
-# What a type is called, one of it and several.
+# names of types, singular and plural
 TYPES = {
     "string": ("text", "texts"),
     "integer": ("a whole number", "whole numbers"),
@@ -175,12 +166,12 @@ TYPES = {
 }
 PATHS = {**TYPES, "string": ("a path", "paths")}
 LIMITS = {"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "above", "exclusiveMaximum": "below"}
-LARGE = 10**6  # a limit that nobody needs to be told
+LARGE = 10**6  # limits from here on are not shown
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field: what it takes, what it is where it is not told, and what it means."""
+    """A field in words."""
 
     name: str
     takes: str
@@ -200,7 +191,7 @@ class Table:
 
 
 def tables(within: str | None = None) -> list[Table]:
-    """The tables of a spec, or those within one: "model", "data.npz", "scan".
+    """Return the tables of a spec, or those of one part: "model", "data.npz", "scan".
 
     >>> [table.name for table in tables("gate")]
     ['gate']
@@ -217,42 +208,30 @@ def tables(within: str | None = None) -> list[Table]:
 
 
 def _tables(parts: Schema, axis: Schema) -> Iterator[Table]:
-    yield from _of_kinds("model", parts["model"], models.ADAPTERS)
-    yield from _of_kinds("data", parts["data"], datasets.LOADERS)
-    space, _ = parts["space"]["anyOf"]
-    yield _field_table("space", "[space]", parts["space"]["description"], space)
-    yield _field_table("space.axis", "[space] AXIS = { … }", axis["description"], axis)
-    yield _field_table("scan", "[scan]", parts["scan"]["description"], parts["scan"])
-    yield _field_table("gate", "[[gate]]", parts["gate"]["description"], parts["gate"]["items"])
+    for part, registry in (("model", models.ADAPTERS), ("data", datasets.LOADERS)):
+        for (kind, model), found in zip(kinds(registry).items(), parts[part]["anyOf"], strict=True):
+            # The path comes first, as in specs.
+            found = found | {"properties": {kind: found["properties"][kind], **found["properties"]}}
+            files = getattr(model, "FILES", ())
+            yield _table_in_words(f"{part}.{kind}", f"[{part}] {kind}", found["description"], found, files)
+    space, scan, gate = (parts[name] for name in ("space", "scan", "gate"))
+    yield _table_in_words("space", "[space]", space["description"], space["anyOf"][0])
+    yield _table_in_words("space.axis", "[space] AXIS = { … }", axis["description"], axis)
+    yield _table_in_words("scan", "[scan]", scan["description"], scan)
+    yield _table_in_words("gate", "[[gate]]", gate["description"], gate["items"])
 
 
-def _of_kinds(part: str, found: Schema, registry: Registry) -> Iterator[Table]:
-    for (kind, model), described in zip(kinds(registry).items(), found["anyOf"], strict=True):
-        files = getattr(model, "FILES", ())
-        # What says where it is comes first, as people write it.
-        ordered = {kind: described["properties"][kind], **described["properties"]}
-        yield _field_table(
-            f"{part}.{kind}", f"[{part}] {kind}", described["description"], described | {"properties": ordered}, files
-        )
-
-
-def _field_table(name: str, heading: str, meaning: str, found: Schema, files: tuple[str, ...] = ()) -> Table:
-    needed = found.get("required", [])
-    fields = (
-        Field(
-            field,
-            in_words(one, PATHS if field in files else TYPES),
-            field in needed,
-            one.get("default"),
-            one.get("description", ""),
-        )
-        for field, one in found["properties"].items()
-    )
+def _table_in_words(name: str, heading: str, meaning: str, found: Schema, files: tuple[str, ...] = ()) -> Table:
+    fields = []
+    for field, one in found["properties"].items():
+        takes = in_words(one, PATHS if field in files else TYPES)
+        needed = field in found.get("required", [])
+        fields.append(Field(field, takes, needed, one.get("default"), one.get("description", "")))
     return Table(name, heading, meaning, tuple(fields))
 
 
 def in_words(found: Schema, types: Mapping[str, tuple[str, str]] = TYPES, *, several: bool = False) -> str:
-    """What a field takes.
+    """Return the type of a field in words.
 
     >>> in_words({"anyOf": [{"enum": ["own"]}, {"type": "array", "items": {"type": "integer", "minimum": 0}}]})
     "'own', or a list of whole numbers, at least 0"

@@ -1,4 +1,4 @@
-"""The options of a scan, said once: the keywords of `ta.scan`, the keys of a spec's [scan], and what a replay takes."""
+"""Options of a scan: the keywords of `ta.scan` and the keys of a spec's [scan]."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from testifai.strategies import Strategy
 from testifai.support import validation
 from testifai.support.options_base import Fields
 from testifai.support.progress import Step
-from testifai.support.types import RecordLike
+from testifai.support.types import Record, RecordLike
 from testifai.surrogates import Surrogate
 
 POPULATIONS = ("data", "future")
@@ -28,7 +28,7 @@ KEEP = ("value", "predicted", "detections")
 LEAST = {"budget": 2, "batch_size": 1, "workers": 1, "seed": 0}  # a budget buys a clean and a perturbed input
 MOST = {"seed": 2**63 - 1, "workers": 1024, "batch_size": 2**31 - 1}
 
-# What each option takes and means, for people: types of parts are open, since they are also given as objects.
+# Type and meaning of each option, for help; the types of components are open, as they may be objects.
 PART = "a name, a table with 'use', or an object"
 MEANINGS = {
     "model": (
@@ -66,6 +66,38 @@ MEANINGS = {
     "progress": ("True or a function", "show a bar, or call this with every step"),
 }
 
+
+def _whole(field: str, value: Any) -> int:
+    number = validation.whole(field, value, least=LEAST[field])
+    return validation.whole(field, number, most=MOST[field]) if field in MOST else number
+
+
+def _workers(field: str, value: Any) -> int | str:
+    if not isinstance(value, str):
+        return _whole(field, value)
+    if value != "ray" and not value.startswith("ray:"):
+        raise InputError(
+            f"workers: must be a number, 'ray', 'ray:auto', 'ray:HOST:6379' or 'ray://HOST:10001', got {value!r}"
+        )
+    return value
+
+
+def _kept(field: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise InputError(f"keep: must be a list of {', '.join(KEEP)}, got {value!r}")
+    return tuple(str(validation.choice(field, name, KEEP)) for name in value)
+
+
+CHECKS: dict[str, Callable[[str, Any], object]] = {
+    **dict.fromkeys(LEAST, _whole),
+    "workers": _workers,
+    "target": lambda field, value: validation.number(field, value, above=0, below=1),
+    "population": lambda field, value: str(validation.choice(field, value, POPULATIONS)),
+    "device": lambda field, value: str(value),  # also a torch.device
+    "precision": lambda field, value: str(validation.choice(field, value, PRECISIONS)),
+    "keep": _kept,
+}
+
 Keywords = ParamSpec("Keywords")
 Result = TypeVar("Result")
 
@@ -99,49 +131,14 @@ class ScanOptions(Fields):
             raise InputError(f"{info.field_name}: must be a name or a table with 'use', got {value!r}")
         return value
 
-    @field_validator(*LEAST, mode="before")
+    @field_validator(*CHECKS, mode="before")
     @classmethod
-    def _whole(cls, value: Any, info: ValidationInfo) -> int | str | None:
+    def _checked(cls, value: Any, info: ValidationInfo) -> Any:
         field = info.field_name or ""
-        if value is None and field != "seed":
-            return None
-        if field == "workers" and isinstance(value, str):
-            return _elsewhere(value)
-        number = validation.whole(field, value, least=LEAST[field])
-        return validation.whole(field, number, most=MOST[field]) if field in MOST else number
-
-    @field_validator("target", mode="before")
-    @classmethod
-    def _half_width(cls, value: Any) -> float | None:
-        return None if value is None else validation.number("target", value, above=0, below=1)
-
-    @field_validator("population", mode="before")
-    @classmethod
-    def _population(cls, value: Any) -> str:
-        return str(validation.choice("population", value, POPULATIONS))
-
-    @field_validator("device", mode="before")
-    @classmethod
-    def _device(cls, value: Any) -> str | None:
-        # In Python a torch.device will do.
-        return None if value is None else str(value)
-
-    @field_validator("precision", mode="before")
-    @classmethod
-    def _precision(cls, value: Any) -> str | None:
-        return None if value is None else str(validation.choice("precision", value, PRECISIONS))
-
-    @field_validator("keep", mode="before")
-    @classmethod
-    def _kept(cls, value: Any) -> tuple[str, ...] | None:
-        if value is None:
-            return None
-        if not isinstance(value, list | tuple):
-            raise InputError(f"keep: must be a list of {', '.join(KEEP)}, got {value!r}")
-        return tuple(str(validation.choice("keep", name, KEEP)) for name in value)
+        return None if value is None and field not in ("population", "seed") else CHECKS[field](field, value)
 
     def placed(self) -> tuple[Any, int | None]:
-        """The executor as it is named or as `workers` names it, if any, and how many workers it was told to have."""
+        """Return the executor, possibly named by `workers`, and the number of workers, if given."""
         if not isinstance(self.workers, str):
             return self.executor, self.workers
         if self.executor is not None:
@@ -151,18 +148,13 @@ class ScanOptions(Fields):
 
     @classmethod
     def meanings(cls) -> dict[str, str]:
-        """What each option means, in the words that `help(ta.scan)` has for it."""
+        """Return the meaning of each option, as in `help(ta.scan)`."""
         told = {name: MEANINGS[name][1].rstrip(".") for name in cls.model_fields}
         return {name: f"{meaning[:1].upper()}{meaning[1:]}." for name, meaning in told.items()}
 
     @classmethod
     def of(cls, given: RecordLike) -> ScanOptions:
-        """The options among some keywords, checked; what is wrong is one line.
-
-        >>> ScanOptions.of({"budget": 1})
-        Traceback (most recent call last):
-        testifai.errors.InputError: budget: must be a whole number, at least 2, got 1
-        """
+        """Validate keywords; raise InputError."""
         for name in given:
             if name not in cls.model_fields:
                 raise InputError(f"scan: no option {name!r}; {suggest(name, cls.model_fields)}")
@@ -174,7 +166,7 @@ class ScanOptions(Fields):
 
 
 class ScanKeywords(ScanOptions):
-    """What `ta.scan` takes besides: where the run is kept, and who is told how far it is."""
+    """All keywords of `ta.scan`."""
 
     store: str | os.PathLike[str] | None = None
     progress: bool | Callable[[Step], None] = False
@@ -182,33 +174,32 @@ class ScanKeywords(ScanOptions):
 
 @dataclass(frozen=True)
 class Methods:
-    """The parts that options name, made and known to fit together."""
+    """The components of a scan, which fit together."""
 
     strategy: Strategy
     surrogate: str | Surrogate | None  # as it was given, or the strategy's own
-    told_rule: StoppingRule | None
-    stopping: StoppingRule | None  # the given rule, or the one that a target asks for
+    told_rule: StoppingRule | None  # as given
+    stopping: StoppingRule | None  # as given, or for a target
     takes_scores: bool  # whether the surrogate learns from scores
 
-
-def _elsewhere(workers: str) -> str:
-    """Workers that are not a number."""
-    if workers != "ray" and not workers.startswith("ray:"):
-        raise InputError(
-            f"workers: must be a number, 'ray', 'ray:auto', 'ray:HOST:6379' or 'ray://HOST:10001', got {workers!r}"
-        )
-    return workers
+    def describe(self) -> Record:
+        """Return the part of a run's identity that is about its methods; a target may change."""
+        rule = stopping_rules.describe(self.told_rule)
+        if rule is not None:
+            rule.pop("target", None)
+        surrogate = self.surrogate if isinstance(self.surrogate, str | dict | None) else type(self.surrogate).__name__
+        return {"strategy": self.strategy.describe(), "surrogate": surrogate, "stopping": rule}
 
 
 def strategy_of(options: ScanOptions, *, parts: bool = False) -> Strategy:
-    """Make the strategy, by default one that fits the other options and a run in parts."""
+    """Make the strategy, by default one that fits the other options."""
     if options.strategy is not None:
         return strategies.resolve(options.strategy)
     return strategies.resolve(strategies.default(surrogate=options.surrogate, stopping=options.stopping, parts=parts))
 
 
 def choose(options: ScanOptions, space: Space, *, parts: bool = False) -> Methods:
-    """Make strategy, surrogate and stopping rule; refuse what does not go together."""
+    """Make strategy, surrogate and stopping rule; raise InputError if they do not fit together."""
     stopping, target = options.stopping, options.target
     strategy = strategy_of(options, parts=parts)
     surrogate = strategy.surrogate if options.surrogate is None else options.surrogate
@@ -224,8 +215,7 @@ def choose(options: ScanOptions, space: Space, *, parts: bool = False) -> Method
             f"stopping: strategy {strategy.name!r} decides itself how many inputs a test gets; "
             "leave stopping out, or use strategy = 'ordered' or 'full'"
         )
-    # A wanted half-width without a rule asks for the rule that stops at one; like the target, it may come and go.
-    # A strategy that looks at the half-widths itself needs none.
+    # A target without a rule implies the rule "interval", unless the strategy itself uses the half-widths.
     by_target = stopping is None and target is not None and not strategy.uses_target
     rule = stopping_rules.resolve("interval", target) if by_target else told
     return Methods(strategy, surrogate, told, rule, isinstance(resolved, surrogates.PoolingSurrogate))
@@ -234,7 +224,7 @@ def choose(options: ScanOptions, space: Space, *, parts: bool = False) -> Method
 def with_options(
     options: Callable[Keywords, ScanOptions],
 ) -> Callable[[Callable[..., Result]], Callable[Concatenate[Any, Any, Space, Keywords], Result]]:
-    """Show a function's **keywords as the options that they are, to people, editors and type checkers."""
+    """Document the **keywords of a function as these options, for help, editors and type checkers."""
 
     def dress(function: Callable[..., Result]) -> Callable[Concatenate[Any, Any, Space, Keywords], Result]:
         own = inspect.signature(function)

@@ -1,4 +1,4 @@
-"""The spec file as pure data: read, checked, nothing loaded and nothing run."""
+"""The spec file: reading and validating it, without loading anything it names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from testifai.support.options_base import Fields, first_problem, validator
 from testifai.support.types import Record
 
 Level = Annotated[int, Field(ge=0, strict=True)]
-SETTINGS = {"order_sensitive": bool, "max_order": int, "extra": bool}  # of [space], beside its axes
+SETTINGS = {"order_sensitive": bool, "max_order": int, "extra": bool}  # of [space], next to its axes
 
 
 class AxisPart(Fields):
@@ -53,7 +53,9 @@ class AxisPart(Fields):
 
     @model_validator(mode="after")
     def _one_source(self) -> AxisPart:
-        _exactly_one(self, ("use", "python"))
+        if (self.use is None) == (self.python is None):
+            found = "none of them" if self.use is None else "use and python"
+            raise ValueError(f"needs exactly one of use, python, got {found}")
         return self
 
 
@@ -93,7 +95,6 @@ class Spec(Fields):
     @field_validator("space", mode="before")
     @classmethod
     def _suite_by_name(cls, given: Any) -> Any:
-        """`space = "imagenet_c"` means that suite, whole."""
         return {"suite": given} if isinstance(given, str) else given
 
     @model_validator(mode="after")
@@ -112,7 +113,7 @@ class Spec(Fields):
         return self
 
     def axes(self) -> dict[str, AxisPart]:
-        """The axes in the order they are written, which is the order they are applied in."""
+        """Return the axes in the order in which they are applied."""
         parts: dict[str, AxisPart] = {}
         for name, value in self.space.items():
             if name == "suite" and self.suite is not None:
@@ -126,9 +127,9 @@ class Spec(Fields):
 
     @property
     def suite(self) -> str | None:
-        """The suite of which every perturbation is an axis."""
+        """Return the suite whose perturbations are the axes, if there is one."""
         named = self.space.get("suite")
-        if not isinstance(named, str) or "." in named:  # an axis of that name, with a perturbation
+        if not isinstance(named, str) or "." in named:  # an axis called suite
             return None
         if named not in SUITES:
             raise ValueError(f"[space] suite: {named!r} is not known; {suggest(named, SUITES)}")
@@ -136,12 +137,12 @@ class Spec(Fields):
 
     @property
     def max_order(self) -> int | None:
-        """How many axes are on at once at most; those of a whole suite one by one, unless the spec says otherwise."""
+        """Return the largest number of combined perturbations, by default 1 for a suite."""
         given = self.space.get("max_order", None if self.suite is None else 1)
         return given if isinstance(given, int) else None
 
     def about(self, folder: Path) -> Record:
-        """What a run file says of the spec it was made from."""
+        """Return the entries of a run file about its spec."""
         return {
             keys.SPEC: self.model_dump(mode="json", exclude_none=True),
             keys.GATES: [gate.model_dump(mode="json", exclude_none=True) for gate in self.gate],
@@ -149,9 +150,9 @@ class Spec(Fields):
         }
 
     def own_code(self) -> dict[str, str]:
-        """All code of the user's that following the spec imports: "package.module:name" by the entry that names it.
+        """Return all user code that loading the spec imports, "package.module:name" by entry of the spec.
 
-        This is the one place that says what a spec may run; whoever follows one that came with a run file asks here.
+        The spec of a run file of unknown origin is only trusted with this code.
         """
         parts = {"model": self.model, "data": self.data}
         found = {f"{table}.{name}": path for table, part in parts.items() for name, path in part.own_code().items()}
@@ -167,15 +168,13 @@ class Spec(Fields):
 
 
 def _code_of_quality(quality: str | Record | None) -> dict[str, str]:
-    """A measure may be a function of the user's, or compute its features with a model that is."""
     if not isinstance(quality, dict):
         return {}
     found = {"scan.quality": str(quality["python"])} if "python" in quality else {}
     extractor = quality.get("extractor")
     if isinstance(extractor, dict):
-        kinds = [kind for kind in models.ADAPTERS if kind in extractor]
-        for kind in kinds:
-            # Not checked here: what it would import counts, whatever else is wrong with it.
+        for kind in [kind for kind in models.ADAPTERS if kind in extractor]:
+            # Without validation: an invalid spec must not hide its code.
             own = models.ADAPTERS[kind].model_construct(**extractor).own_code()
             found |= {f"scan.quality.extractor.{name}": path for name, path in own.items()}
     return found
@@ -195,7 +194,9 @@ def read(path: str | os.PathLike[str]) -> Spec:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         _refuse_others(path)
-        raise InputError(f"{path.name}: not valid TOML: {_toml_hint(str(error))}") from None
+        twice = "overwrite" in str(error) or "twice" in str(error)
+        hint = " (is an axis or key written twice?)" if twice else ""
+        raise InputError(f"{path.name}: not valid TOML: {error}{hint}") from None
     except RecursionError:
         raise InputError(f"{path.name}: is nested too deeply; a spec has tables of values and lists") from None
     except ValueError as error:  # a number of thousands of digits
@@ -204,14 +205,13 @@ def read(path: str | os.PathLike[str]) -> Spec:
 
 
 def _refuse_others(path: Path) -> None:
-    """Name what cannot be read as a spec for what it is."""
     kind = kind_of(path)
     if kind not in (None, SPEC):
         raise InputError(f"spec: {path} is {kind}, not a spec; write one with: testifai init MODEL DATA")
 
 
 def parse(table: Record, name: str = "spec") -> Spec:
-    """Check a spec given as plain data."""
+    """Validate a spec given as plain data."""
     try:
         return Spec.model_validate(table)
     except ValidationError as error:
@@ -220,24 +220,7 @@ def parse(table: Record, name: str = "spec") -> Spec:
         raise InputError(f"{name}: is nested too deeply; a spec has tables of values and lists") from None
 
 
-def _exactly_one(part: BaseModel, kinds: tuple[str, ...]) -> None:
-    given = [kind for kind in kinds if getattr(part, kind) is not None]
-    if len(given) != 1:
-        found = "none of them" if not given else " and ".join(given)
-        raise ValueError(f"needs exactly one of {', '.join(kinds)}, got {found}")
-
-
-def _toml_hint(message: str) -> str:
-    if "overwrite" in message or "twice" in message:
-        return f"{message} (is an axis or key written twice?)"
-    return message
-
-
 def _known(location: list[str]) -> list[str]:
-    parts: dict[str, type[BaseModel]] = {
-        "space": AxisPart,
-        "scan": ScanOptions,
-        "gate": Gate,
-    }
+    parts: dict[str, type[BaseModel]] = {"space": AxisPart, "scan": ScanOptions, "gate": Gate}
     part = parts.get(location[0]) if location else Spec
     return list((part or Spec).model_fields)

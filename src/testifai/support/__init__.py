@@ -1,1 +1,1 @@
-"""The ground floor: what every room uses and what knows of none of them."""
+"""Helpers of all packages."""

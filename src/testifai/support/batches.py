@@ -1,7 +1,4 @@
-"""Batches of any kind of input: arrays whose first axis is the input, lists of texts, of pairs of texts, of images.
-
-Images of one size are an array; a list of arrays are images that need not be of one size.
-"""
+"""Batches of inputs: arrays with one input per row, or lists of texts, of text pairs, or of images of several sizes."""
 
 from __future__ import annotations
 
@@ -21,22 +18,14 @@ SIDES: tuple[Side, ...] = ("first", "second", "both")
 
 
 def take(batch: Batch, rows: NDArray[np.intp]) -> Batch:
-    """The given rows, as a batch of the same kind.
-
-    >>> take(["a", "b", "c"], np.array([2, 0]))
-    ['c', 'a']
-    """
+    """Return the given rows as a batch of the same kind."""
     if isinstance(batch, list):
         return cast(Batch, [batch[row] for row in rows.tolist()])
     return batch[rows]
 
 
 def concat(batches: Sequence[Batch]) -> Batch:
-    """Batches of one kind, one after the other.
-
-    >>> concat([["a"], ["b", "c"]])
-    ['a', 'b', 'c']
-    """
+    """Concatenate batches of one kind."""
     if len(batches) == 1:
         return batches[0]
     if isinstance(batches[0], list):
@@ -45,13 +34,7 @@ def concat(batches: Sequence[Batch]) -> Batch:
 
 
 def roomy(batch: Batch, size: int) -> Any:
-    """A batch of this size that begins with the given one; the rest is to be written.
-
-    >>> made = roomy(["a", "b"], 3)
-    >>> made[2:] = ["c"]
-    >>> made
-    ['a', 'b', 'c']
-    """
+    """Return a batch of the given size that starts with a copy of this one; the caller writes the rest."""
     if isinstance(batch, list):
         return batch + batch[:1] * (size - len(batch))
     made = np.empty((size, *batch.shape[1:]), batch.dtype)
@@ -60,36 +43,24 @@ def roomy(batch: Batch, size: int) -> Any:
 
 
 def own_copy(batch: Any) -> Any:
-    """The same again for code that may write into what it is given; None stays None.
-
-    >>> own_copy(["a", "b"])
-    ['a', 'b']
-    """
+    """Return a copy for code that may write into its argument; None for None."""
     if are_images(batch):
         return [image.copy() for image in batch]
     return list(batch) if isinstance(batch, list) else None if batch is None else np.array(batch)
 
 
 def are_pairs(batch: Any) -> TypeGuard[list[Pair]]:
-    """Whether a batch is made of pairs of texts; the first of them tells.
-
-    >>> are_pairs([("a", "b")]), are_pairs(["a", "b"])
-    (True, False)
-    """
+    """Return True for a list of text pairs."""
     return isinstance(batch, list) and bool(batch) and isinstance(batch[0], tuple)
 
 
 def are_images(batch: Any) -> TypeGuard[Images]:
-    """Whether a batch is a list of images; the first of them tells.
-
-    >>> are_images([np.zeros((4, 6, 3), np.uint8)]), are_images(np.zeros((2, 4, 6, 3)))
-    (True, False)
-    """
+    """Return True for a list of images."""
     return isinstance(batch, list) and bool(batch) and isinstance(batch[0], np.ndarray)
 
 
 def several_sizes(images: Images) -> str:
-    """Why a model that takes images of one size cannot take these."""
+    """Return the message for images of several sizes and a model that needs one size."""
     sizes = sorted({f"{image.shape[0]}×{image.shape[1]}" for image in images})
     more = " …" if len(sizes) > 3 else ""
     return (
@@ -99,17 +70,12 @@ def several_sizes(images: Images) -> str:
 
 
 def are_texts(batch: Any) -> TypeGuard[list[str] | list[Pair]]:
-    """Whether a batch is made of texts or of pairs of them."""
+    """Return True for a list of texts or of text pairs."""
     return isinstance(batch, list) and not are_images(batch)
 
 
 def by_shape(images: Images, change: Callable[[Array, NDArray[np.intp]], Sequence[Array]]) -> list[Array]:
-    """What becomes of images, those of one shape together: `change` gets them as an array, and which they are.
-
-    >>> by_shape([np.zeros((1, 2)), np.zeros((2, 1)), np.ones((1, 2))], lambda part, rows: part + rows[:, None, None])
-    [array([[0., 0.]]), array([[1.],
-           [1.]]), array([[3., 3.]])]
-    """
+    """Apply a function to the images of each shape as one array; it also gets their positions."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for row, image in enumerate(images):
         groups.setdefault(image.shape, []).append(row)

@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Files that are written completely or not at all, and files that are read as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from testifai.support.types import Array
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a whole file or none; who may read one that is there already stays as it is."""
+    """Write a file completely or not at all; an existing one keeps its permissions."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         temporary.write_bytes(content)
@@ -33,7 +33,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def sha256(path: Path) -> str:
-    """What `sha256sum` says of a file, which is read a little at a time; one line where it cannot be."""
+    """Return the SHA-256 of a file, as `sha256sum` prints it."""
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -42,15 +42,7 @@ def sha256(path: Path) -> str:
 
 
 def refuse_others(folder: Path, names: Iterable[str], sign: str, begins: bytes) -> None:
-    """Refuse to write over files of a folder that are not ours: where they are, the file `sign` begins like this.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Path(folder, "model.onnx").touch()
-    ...     refuse_others(Path(folder), ["model.onnx", "README.md"], "README.md", b"# Ours")
-    Traceback (most recent call last):
-    testifai.errors.InputError: --out: ... has a model.onnx that was not written by this command; name another folder
-    """
+    """Raise InputError if files would be overwritten and the file `sign` does not start with `begins`, as ours do."""
     try:
         ours = (folder / sign).read_bytes().startswith(begins)
     except OSError:
@@ -61,7 +53,7 @@ def refuse_others(folder: Path, names: Iterable[str], sign: str, begins: bytes) 
 
 
 def write_npz(path: Path, arrays: dict[str, Array]) -> None:
-    """A compressed npz whose bytes depend on the arrays alone."""
+    """Write a compressed npz whose bytes depend only on the arrays."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
@@ -79,7 +71,7 @@ _FIRST_BYTES = 2
 
 
 def existing(path: Path) -> Path:
-    """The path of a file, or an InputError where there is none."""
+    """Return the path of an existing file, or raise InputError."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"data: {path} does not exist" if not path.exists() else f"data: {path} is not a file")
@@ -88,10 +80,10 @@ def existing(path: Path) -> Path:
 
 @contextmanager
 def reading(path: Path) -> Iterator[TextIO]:
-    """The lines of a file, one after the other; cells may be of any length."""
+    """Open a text file; CSV cells may have any length meanwhile."""
     limit = csv.field_size_limit(_LONGEST_CELL)
     try:
-        # A byte order mark is no part of the first column's name; line ends inside quotes stay as they are.
+        # Remove a byte order mark, which is not part of the first column's name; keep line ends inside quotes.
         with path.open(encoding="utf-8-sig", newline="") as lines:
             yield lines
     except UnicodeDecodeError:
@@ -103,7 +95,7 @@ def reading(path: Path) -> Iterator[TextIO]:
 
 
 def _not_utf8(path: Path) -> InputError:
-    """Where the trouble is; what read the lines knows only the place in its buffer."""
+    """Return an error with the line number; the decoder only knows the position in its buffer."""
     with path.open("rb") as file:
         encoding = _MARKS.get(file.read(_FIRST_BYTES), "latin1")
         file.seek(0)

@@ -52,11 +52,7 @@ if TYPE_CHECKING:
 
 
 def fingerprint_files(files: Mapping[str, Path]) -> str:
-    """SHA-256 of one file, or of the names and contents of several.
-
-    Args:
-        files: paths by the names that the model gives them
-    """
+    """Return the SHA-256 of one file, or of the contents of several and the names that the model gives them."""
     hashes = {name: sha256(path) for name, path in files.items()}
     if len(hashes) == 1:
         return next(iter(hashes.values()))
@@ -97,19 +93,7 @@ def fingerprint_data(
     columns: str | None = None,
     identity: bytes | None = None,
 ) -> str:
-    """BLAKE2b over inputs and labels, names of classes, the perturbed side of text pairs, and the columns of a table.
-
-    Args:
-        inputs: arrays, texts, pairs of texts, or images of different sizes
-        labels: of the inputs
-        classes: names in their order
-        side: which text of a pair is perturbed
-        columns: names and kinds of the columns of a table
-        identity: what identifies the inputs without reading all of them
-
-    >>> fingerprint_data(["a", "bc"]) == fingerprint_data(["ab", "c"])
-    False
-    """
+    """Return BLAKE2b of inputs (or of their `identity`), labels, class names, perturbed side and table columns."""
     digest = hashlib.blake2b(digest_size=HASH_BYTES)
     if identity is not None:
         digest.update(identity)
@@ -135,7 +119,7 @@ def fingerprint_data(
 
 
 def chunks(inputs: ArrayLike) -> Iterator[Array]:
-    """The inputs a few megabytes at a time, so that a file in memory-mapped form is never read into memory at once."""
+    """Yield the inputs a few megabytes at a time: a memory-mapped file may not fit into memory."""
     bytes_per_row = max(1, int(np.prod(inputs.shape[1:])) * inputs.dtype.itemsize)
     step = max(1, _CHUNK_BYTES // bytes_per_row)
     for start in range(0, len(inputs), step):
@@ -156,43 +140,31 @@ def _add_array(digest: hashlib.blake2b, array: ArrayLike) -> None:
 
 
 def hash_bytes(content: bytes | memoryview) -> bytes:
-    """BLAKE2b of one input."""
     return hashlib.blake2b(content, digest_size=HASH_BYTES).digest()
 
 
 def as_numbers(digests: Iterable[bytes]) -> Hashes:
-    """Hashes as 64-bit numbers, one row per hash."""
+    """Return hashes as 64-bit numbers, one row per hash."""
     return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64).reshape(-1, WORDS)
 
 
 def sampled(inputs: int) -> Rows:
-    """Equally spaced inputs, from the first to the last, that represent a large data set.
-
-    >>> sampled(3).tolist(), len(sampled(10_000))
-    ([0, 1, 2], 256)
-    """
+    """Return equally spaced inputs, from the first to the last, that represent a large data set."""
     return np.unique(np.linspace(0, inputs - 1, min(inputs, SAMPLED_INPUTS)).astype(np.intp))
 
 
 class Contents:
-    """Hashes of the inputs of a large data set, each taken when the input was first read.
-
-    >>> contents = Contents(5)
-    >>> contents.note(np.array([1, 3]), as_numbers([hash_bytes(b"one"), hash_bytes(b"three")])).tolist()
-    []
-    >>> contents.note(np.array([3, 4]), as_numbers([hash_bytes(b"other"), hash_bytes(b"four")])).tolist()
-    [3]
-    """
+    """Hashes of the inputs of a large data set, each from the first time that the input was read."""
 
     def __init__(self, inputs: int) -> None:
         self.hashes: Hashes = np.zeros((inputs, WORDS), np.uint64)
 
     def note(self, rows: Rows, found: Hashes) -> Rows:
-        """Record the hashes of these inputs, and return those inputs that had another hash before."""
+        """Record the hashes of inputs, and return the inputs whose hash has changed."""
         before = self.hashes[rows]
-        new = ~before.any(axis=1)
-        self.hashes[rows[new]] = found[new]
-        changed: Rows = rows[~new & (before != found).any(axis=1)]
+        known = before.any(axis=1)
+        self.hashes[rows[~known]] = found[~known]
+        changed: Rows = rows[known & (before != found).any(axis=1)]
         return changed
 
 
@@ -202,7 +174,7 @@ _STAT = 4
 _SETTLED = 2_000_000_000  # nanoseconds
 _THREADS = 4  # reading waits, and hashing lets other threads run
 
-Stat = tuple[int, int, int, int]
+Stat = tuple[int, ...]  # size, times of change of content and entry, inode
 FileTable = NDArray[np.uint64]  # a row per file: size, times of change of content and entry, inode, hash in two parts
 
 
@@ -217,30 +189,24 @@ class FileHashes:
     def recall(self, table: FileTable) -> None:
         """Use the hashes that `table` returned in an earlier process."""
         for row in np.ascontiguousarray(table, "<u8"):
-            size, changed, entry, inode = row[:_STAT].tolist()
-            self._known.setdefault((size, changed, entry, inode), row[_STAT:].tobytes())
+            self._known.setdefault(tuple(row[:_STAT].tolist()), row[_STAT:].tobytes())
 
     def of(self, files: Sequence[Path]) -> list[bytes]:
         """Return the hash of each file's content."""
         stats = [stat_of(file) for file in files]
         unknown = [place for place, stat in enumerate(stats) if stat not in self._known]
         found = [self._known.get(stat, b"") for stat in stats]
-        if unknown:
-            with ThreadPoolExecutor(_THREADS, thread_name_prefix="testifai") as pool:
-                hashes = pool.map(_hash_file, [files[place] for place in unknown])
-                for place, digest in zip(unknown, hashes, strict=True):
-                    found[place] = digest
-                    self.learn(stats[place], digest)
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="testifai") as pool:
+            hashes = pool.map(_hash_file, [files[place] for place in unknown])
+            for place, digest in zip(unknown, hashes, strict=True):
+                found[place] = digest
+                self.learn(stats[place], digest)
         return found
 
     def table(self, files: Sequence[Path]) -> FileTable:
-        """Return what `recall` needs to know of these files."""
-        rows = []
-        for file in files:
-            stat = stat_of(file)
-            known = None if stat in self._recent else self._known.get(stat)
-            if known is not None:
-                rows.append([*stat, *np.frombuffer(known, "<u8").tolist()])
+        """Return the hashes of these files for `recall`."""
+        stats = [stat for file in files if (stat := stat_of(file)) in self._known and stat not in self._recent]
+        rows = [[*stat, *np.frombuffer(self._known[stat], "<u8").tolist()] for stat in stats]
         return np.array(rows, np.uint64).reshape(len(rows), _STAT + WORDS)
 
     def learn(self, stat: Stat, digest: bytes) -> None:
@@ -254,14 +220,12 @@ class FileHashes:
 
 
 def stat_of(file: Path | str) -> Stat:
-    """Size, times of change of content and entry, and inode of a file."""
     try:
         found = os.stat(file)
     except OSError as error:
         raise InputError(f"data: {file} cannot be read ({error.strerror})") from None
     # The entry's time too: unlike that of the content, it cannot be set back.
-    size, changed, entry, inode = found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
-    return size & _MASK, changed & _MASK, entry & _MASK, inode & _MASK
+    return tuple(one & _MASK for one in (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
 
 
 def _hash_file(file: Path) -> bytes:
@@ -291,20 +255,16 @@ _CHANGING_METHODS = frozenset({
 
 @dataclass(frozen=True)
 class CodeFingerprint:
-    """A hash of a callable or object and of what it computes with, and what could not be hashed, if anything."""
+    """A hash of a callable or object and of the values it uses, and the first that could not be hashed."""
 
     fingerprint: str
     unidentified_reason: str | None = None
 
 
 def fingerprint_code(value: object, version: str | None = None) -> CodeFingerprint:
-    """Fingerprint a callable, module or estimator; the same on every machine.
+    """Fingerprint a function, a callable object, a PyTorch module or an estimator; the same on every machine.
 
-    Args:
-        value: a function, an object that can be called, a PyTorch module, or an estimator
-        version: a text of the user's that identifies what cannot be seen from outside
-
-    >>> fingerprint_code(lambda batch: batch + 1).unidentified_reason
+    A `version` given by the user identifies what cannot be hashed.
     """
     walk = _Walk()
     try:
@@ -319,7 +279,7 @@ def fingerprint_code(value: object, version: str | None = None) -> CodeFingerpri
 
 
 class _TooMuchError(Exception):
-    """There are more values, or deeper nested ones, than will be inspected."""
+    """Too many values, or too deeply nested ones."""
 
 
 class _Walk:
@@ -333,7 +293,10 @@ class _Walk:
 
     def add(self, value: object, where: str, depth: int) -> None:
         if isinstance(value, str | PurePath):
-            self._text(repr(self._relative(str(value))))
+            # A path inside a folder of user code, which differs between machines, is hashed relative to it.
+            text = str(value)
+            folders = [folder for folder in self._folders if text == folder or text.startswith(folder + os.sep)]
+            self._text(repr(text[len(max(folders, key=len)) :] if folders else text))
         elif isinstance(value, _SIMPLE):
             self._text(repr(value))
         elif isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
@@ -364,7 +327,7 @@ class _Walk:
             self._class(value, where, depth)
         elif inspect.isbuiltin(value) and isinstance(value.__self__, ModuleType | type):
             self._text(f"{value.__module__}:{value.__qualname__}")
-        elif _is_torch(value, "Tensor"):
+        elif (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
             self._tensor(value)
         elif not isinstance(value, _STATELESS):
             self._object(value, where, depth)
@@ -392,11 +355,11 @@ class _Walk:
     # -- code ---------------------------------------------------------------------------------------------------------
 
     def _function(self, function: FunctionType, where: str, depth: int) -> None:
-        self._text(f"{function.__module__}:{function.__qualname__}")
         values: list[object] = [function.__defaults__, function.__kwdefaults__, function.__dict__]
         for cell in function.__closure__ or ():
             with contextlib.suppress(ValueError):  # a cell not yet filled
                 values.append(cell.cell_contents)
+        self._text(f"{function.__module__}:{function.__qualname__}")
         self._all(values, where, depth)
         if not is_library(function.__module__):
             self.add(_source(function) or function.__code__, where, depth)
@@ -423,8 +386,7 @@ class _Walk:
         self._text(f"{kind.__module__}:{kind.__qualname__}")
         if is_library(kind.__module__):
             return
-        source = _source(kind)
-        self._text(source)
+        self._text(source := _source(kind))
         self._all([base for base in kind.__mro__[1:] if not is_library(base.__module__)], where, depth)
         for name, part in sorted(vars(kind).items()):
             function = getattr(part, "fget", None) or getattr(part, "__func__", part)
@@ -441,7 +403,7 @@ class _Walk:
     def _object(self, value: object, where: str, depth: int) -> None:
         kind, before, known = type(value), self.digest.copy(), len(self.reasons)
         self.add(kind, where, depth)
-        if _is_torch(value, "nn.Module"):
+        if (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.nn.Module):
             self._torch_module(value, where, depth)
         else:
             self._attributes(value, where, depth)
@@ -474,24 +436,22 @@ class _Walk:
     def _torch_module(self, module: torch.nn.Module, where: str, depth: int) -> None:
         """Add settings, weights and children; not whether the module is in training mode."""
         self._text(module.extra_repr())
-        parts: dict[object, object] = {**dict(module.named_parameters(recurse=False)), **dict(module.named_children())}
-        parts |= dict(module.named_buffers(recurse=False))
-        if not is_library(type(module).__module__):
-            public = {name: part for name, part in vars(module).items() if not name.startswith("_")}
-            parts |= {name: part for name, part in public.items() if name != "training"}
+        own = {} if is_library(type(module).__module__) else vars(module)
+        parts: dict[object, object] = {
+            **dict(module.named_parameters(recurse=False)),
+            **dict(module.named_children()),
+            **dict(module.named_buffers(recurse=False)),
+            **{name: part for name, part in own.items() if not name.startswith("_") and name != "training"},
+        }
         self._named(parts, where, depth)
 
     def _tensor(self, tensor: torch.Tensor) -> None:
         self._text(f"{tensor.dtype} {tuple(tensor.shape)}")
         try:
-            self._text(hashlib.sha256(tensor_bytes(tensor)).hexdigest())
+            values = tensor.detach().cpu().contiguous().reshape(-1).view(sys.modules["torch"].uint8)
+            self._text(hashlib.sha256(values.numpy().tobytes()).hexdigest())
         except Exception:
             self.reasons.append(f"a tensor of {tensor.dtype} on {tensor.device}")
-
-    def _relative(self, text: str) -> str:
-        """A path inside a folder of user code, relative to it: the folder may be elsewhere on another machine."""
-        folders = [folder for folder in self._folders if text == folder or text.startswith(folder + os.sep)]
-        return text[len(max(folders, key=len)) :] if folders else text
 
     def _text(self, text: str) -> None:
         self.digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
@@ -506,14 +466,6 @@ def is_library(module: str | None) -> bool:
     return file is not None and not _INSTALLED.isdisjoint(Path(file).parts)
 
 
-def tensor_bytes(tensor: torch.Tensor) -> bytes:
-    """The values of a tensor on any device."""
-    import torch
-
-    data: bytes = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-    return data
-
-
 def _in_library(value: object) -> bool:
     """Return True for functions and classes of libraries: their names are in the code that uses them."""
     if inspect.isclass(value) or (inspect.isroutine(value) and not isinstance(value, MethodType)):
@@ -523,7 +475,6 @@ def _in_library(value: object) -> bool:
 
 
 def _source(value: type | FunctionType) -> str:
-    """The source of a function or class; empty if it has no file."""
     try:
         return textwrap.dedent(inspect.getsource(value))
     except (OSError, TypeError):
@@ -531,14 +482,14 @@ def _source(value: type | FunctionType) -> str:
 
 
 def _names(code: CodeType) -> set[str]:
-    """Names of globals and attributes in a function's code, and in functions defined in it."""
+    """Return the names of globals and attributes in a function and its inner functions."""
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     return set(code.co_names).union(*map(_names, inner))
 
 
 @functools.lru_cache(maxsize=256)
 def _changed_names(source: str) -> frozenset[str]:
-    """Globals that the code assigns or whose contents it changes, such as counters and caches."""
+    """Return the globals that the code assigns or modifies, such as counters and caches."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):  # a lambda's source is the line around it
@@ -555,8 +506,3 @@ def _changed_names(source: str) -> frozenset[str]:
         if isinstance(target, ast.Name):
             names.add(target.id)
     return frozenset(names)
-
-
-def _is_torch(value: object, kind: str) -> bool:
-    module = sys.modules.get("torch")
-    return module is not None and isinstance(value, module.nn.Module if kind == "nn.Module" else module.Tensor)

@@ -1,4 +1,4 @@
-"""Libraries that testifai uses where they are installed, and large ones that it loads where they are first used."""
+"""Optional libraries, and large ones that are imported on first use."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ from testifai.errors import InputError
 
 
 def load(module: str, *, extra: str) -> Any:
-    """An optional library, or the line that says how to get it.
-
-    >>> load("no_such_library", extra="none")
-    Traceback (most recent call last):
-    testifai.errors.InputError: no_such_library is not installed; install it with: pip install 'testifai[none]'
-    """
+    """Import an optional library, or raise an InputError that says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -23,7 +18,7 @@ def load(module: str, *, extra: str) -> Any:
 
 
 class _WhenUsed:
-    """A library that is imported when something of it is first asked for; where it is not there, a line says so."""
+    """A library that is imported when its first attribute is used."""
 
     def __init__(self, module: str, called: str, package: str) -> None:
         self._module, self._called, self._package = module, called, package

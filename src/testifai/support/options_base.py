@@ -1,4 +1,4 @@
-"""The bases of what a spec says: pydantic models that refuse what they do not know, and parts told by their kind."""
+"""Base classes of the tables of a spec: pydantic models, and components identified by their kind."""
 
 from __future__ import annotations
 
@@ -19,14 +19,6 @@ from testifai.support.types import Record, RecordLike
 PartType = TypeVar("PartType", bound="Part")
 
 
-def _as_text(value: Any) -> Any:
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
-
-
-def _as_python(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-
-
 def _count(value: Any, info: ValidationInfo) -> int:
     return validation.whole(info.field_name or "", value, least=1)
 
@@ -39,50 +31,50 @@ def _as_words(value: Any) -> Any:
     return [str(one) for one in value] if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
-# Fields that several parts have. Python also hands over paths and arrays, which a spec file has no words for.
-File = Annotated[str, BeforeValidator(_as_text)]
+# Types of fields; from Python, paths and arrays are accepted too.
+File = Annotated[str, BeforeValidator(lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value)]
+Numbers = Annotated[
+    float | list[float],
+    BeforeValidator(lambda value: value.tolist() if isinstance(value, np.generic | np.ndarray) else value),
+]
 Count = Annotated[int, BeforeValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1})]
-Numbers = Annotated[float | list[float], BeforeValidator(_as_python)]
 Megabytes = Annotated[float, BeforeValidator(_megabytes), WithJsonSchema({"type": "number", "minimum": 0})]
 Words = Annotated[
-    list[str],
-    BeforeValidator(_as_words),
-    WithJsonSchema({"type": "array", "items": {"type": ["string", "number"]}}),
+    list[str], BeforeValidator(_as_words), WithJsonSchema({"type": "array", "items": {"type": ["string", "number"]}})
 ]
 
 
 class UnknownKeyError(InputError):
-    """A key that a part of this kind does not have; the line says all, the table's name included."""
+    """A key that a component of this kind does not have; the message includes the table."""
 
 
 class Fields(BaseModel):
-    """A table of a spec: unknown keys are refused, and nothing changes after it was read."""
+    """A table of a spec."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     @classmethod
     def meanings(cls) -> dict[str, str]:
-        """Return what each field means: the string below it in the source."""
+        """Return the description of each field: the string below it in the source."""
         return {name: field.description for name, field in cls.model_fields.items() if field.description is not None}
 
 
 class Part(Fields):
-    """What a spec says of a part that comes in kinds, such as [model]: the field named like the kind, and options.
+    """A table of a component with several kinds, such as [model]: a field named like the kind, and options.
 
-    An option that was not told is None and has the default of what is loaded.
+    An option that is not given is None; the component has its default.
     """
 
-    FILES: ClassVar[tuple[str, ...]] = ()  # fields that name files or folders; relative paths start at the spec's
-    FOLDERS: ClassVar[tuple[str, ...]] = ()  # those of them that may be a folder elsewhere, at an address
-    CODE: ClassVar[tuple[str, ...]] = ()  # fields that name code of the user's, "package.module:name"
+    FILES: ClassVar[tuple[str, ...]] = ()  # fields with files or folders, relative to the folder of the spec
+    FOLDERS: ClassVar[tuple[str, ...]] = ()  # those of them that may be a remote folder
+    CODE: ClassVar[tuple[str, ...]] = ()  # fields with code of the user, "package.module:name"
 
     def own_code(self) -> dict[str, str]:
-        """What loading it imports of the user's code, by the field that names it."""
-        named = {name: getattr(self, name, None) for name in self.CODE}
-        return {name: str(path) for name, path in named.items() if path is not None}
+        """Return the code of the user that loading the component imports, by field."""
+        return {name: str(path) for name in self.CODE if (path := getattr(self, name, None)) is not None}
 
     def told(self, folder: Path | None = None) -> Record:
-        """All that was told; with a folder, files as paths that start there, and copies of what is elsewhere."""
+        """Return the given fields; with a folder, files as paths from there, and remote files as local copies."""
         told = self.model_dump(exclude_none=True)
         if folder is not None:
             found = {name: _within(folder, told[name]) for name in self.FILES if name in told}
@@ -93,20 +85,18 @@ class Part(Fields):
         return told
 
     def missing_files(self, folder: Path) -> list[Path]:
-        """The files it names that do not exist."""
         return [file for file in _values(self.told(folder), self.FILES) if not file.exists()]
 
     def files(self, folder: Path) -> list[Path | remote.RemoteFolder]:
-        """The files and folders that it is read from; they exist."""
+        """Return the files and folders that it is loaded from."""
         return _values(self.told(folder), self.FILES)
 
     def named(self) -> list[str]:
-        """The code, files and folders it names, as they were told."""
+        """Return its code, files and folders, as given."""
         return _values(self.told(), (*self.CODE, *self.FILES))
 
 
 def _values(told: RecordLike, names: Iterable[str]) -> list[Any]:
-    """What was told under some names, one by one."""
     found = [told[name] for name in names if name in told]
     return [one for value in found for one in (value if isinstance(value, list) else [value])]
 
@@ -118,22 +108,23 @@ def _within(folder: Path, named: str | list[str]) -> Any:
 
 
 def read_part(kinds: Registry, table: RecordLike) -> Any:
-    """The part that a table describes: checked by the one of the registered kinds that it names.
-
-    A ValueError, or pydantic's own, says what is wrong with it.
-    """
+    """Validate the table of a component by its kind; raise a ValueError, or that of pydantic."""
     told = {str(key): value for key, value in table.items() if value is not None}
     kind = _kind(kinds, told)
     part = kinds[kind]
     for name in told:
         if name not in part.model_fields:
-            raise _unknown(kinds, kind, name)
+            others = [other for other in kinds if kinds.problem(other) is None and name in kinds[other].model_fields]
+            fields = [field for field in part.model_fields if field != kind]
+            listed = " and ".join(filter(None, [", ".join(others[:-1]), *others[-1:]]))
+            elsewhere = f" ({listed} {'takes' if len(others) == 1 else 'take'} it)" if others else ""
+            raise UnknownKeyError(f"unknown key '{kinds.kind}.{name}' for {kind}{elsewhere}; {suggest(name, fields)}")
     return part.model_validate(told)
 
 
 def make_part(kinds: Registry, kind: str, source: Any, options: RecordLike) -> Any:
-    """The part of a kind, from arguments instead of a table; a mistake is one line."""
-    _ = kinds[kind]  # one that is not known is refused
+    """Return the table of a kind, from arguments of Python; raise InputError."""
+    _ = kinds[kind]  # an unknown one raises an error
     try:
         return read_part(kinds, {**options, kind: source})
     except ValidationError as error:
@@ -145,7 +136,7 @@ def make_part(kinds: Registry, kind: str, source: Any, options: RecordLike) -> A
 
 
 def validator(kinds: Registry, base: type[PartType]) -> Callable[[Any], PartType]:
-    """For a field of a spec that holds a part: a table becomes the part of the kind it names."""
+    """Return the validator of a field of a spec that contains a component."""
 
     def read(given: Any) -> PartType:
         if isinstance(given, base):
@@ -159,7 +150,7 @@ def validator(kinds: Registry, base: type[PartType]) -> Callable[[Any], PartType
 
 def _kind(kinds: Registry, told: RecordLike) -> str:
     given = [kind for kind in kinds if kind in told]
-    # Another package's kind may be called like an option of ours; it then is that option.
+    # The kind of another package may have the name of a built-in option; it then is that option.
     if len(given) > 1 and all(name in kinds[given[0]].model_fields for name in given[1:]):
         given = given[:1]
     if len(given) == 1:
@@ -171,25 +162,19 @@ def _kind(kinds: Registry, told: RecordLike) -> str:
     raise ValueError(f"needs exactly one of {', '.join(kinds)}, got {found}")
 
 
-def _unknown(kinds: Registry, kind: str, name: str) -> UnknownKeyError:
-    """Which kind takes an option that this one does not, and what may have been meant."""
-    problems = {entry.name for entry in kinds.entries() if entry.problem is not None}
-    others = [other for other in kinds if other not in problems and name in kinds[other].model_fields]
-    fields = [field for field in kinds[kind].model_fields if field != kind]
-    listed = " and ".join(filter(None, [", ".join(others[:-1]), *others[-1:]]))
-    elsewhere = f" ({listed} {'takes' if len(others) == 1 else 'take'} it)" if others else ""
-    return UnknownKeyError(f"unknown key '{kinds.kind}.{name}' for {kind}{elsewhere}; {suggest(name, fields)}")
-
-
 def first_problem(
     error: ValidationError, known: Callable[[list[str]], Iterable[str]] = lambda place: (), within: str | None = None
 ) -> str:
-    """What pydantic found, in one line: which field, which value, what is accepted.
+    """Return pydantic's most specific error in one line: the field, its value and what is accepted.
 
-    `known` are the keys that a place in the spec has, for those that it has not; `within` the table that was checked.
+    `known` returns the keys of a place in the spec, to suggest one; `within` is the table that was validated.
     """
-    # A value that fits none of several types is reported once per type; the deepest report knows most.
-    problems = [(problem, _location(problem)) for problem in error.errors()]
+    # A value that fits none of several types is reported once per type.
+    # Pydantic adds the member of a union to the location.
+    tags = {"str", "bool", "int", "float", "AxisPart", "constrained-int"}
+    problems = [
+        (one, [part for part in map(str, one["loc"]) if part not in tags and "[" not in part]) for one in error.errors()
+    ]
     problem, location = max(
         problems, key=lambda p: (p[0]["type"] == "extra_forbidden", len(p[0]["loc"]), p[0]["type"] == "value_error")
     )
@@ -199,7 +184,7 @@ def first_problem(
     if problem["type"] == "missing":
         return f"{field} is missing"
     if problem["type"] == "value_error":
-        # A check of an argument names it too; the place in the spec says more.
+        # Checks of arguments name the argument too; the place in the spec is more specific.
         message = problem["msg"].removeprefix("Value error, ").removeprefix(f"{location[-1]}: " if location else "")
         says_all = not field or isinstance(problem["ctx"]["error"], UnknownKeyError)
         return message if says_all else f"{field}: {message}"
@@ -207,17 +192,7 @@ def first_problem(
     return f"{field or 'everything'}: should be {', or '.join(accepted)}, got {problem['input']!r}"
 
 
-def _location(problem: Any) -> list[str]:
-    return [str(part) for part in problem["loc"] if not _is_type_tag(part)]
-
-
 def _accepted(message: str) -> str:
-    """What pydantic asks for, without its own classes and its explanations."""
+    """Return what pydantic expects, without its classes and explanations."""
     wanted = message.removeprefix("Input should be ").partition(", unable")[0]
     return wanted.partition(" or instance of")[0].replace("a valid dictionary", "a table")
-
-
-def _is_type_tag(part: object) -> bool:
-    """Pydantic names the member of a union in the location; that is its business, not the user's."""
-    text = str(part)
-    return text in {"str", "bool", "int", "float", "AxisPart", "constrained-int"} or "[" in text

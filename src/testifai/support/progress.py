@@ -1,4 +1,4 @@
-"""How far a run is, a bar that shows it (share, rate, time left), and a line that says what is being done."""
+"""Progress of a run, a bar that shows it, and a line with the current activity."""
 
 from __future__ import annotations
 
@@ -18,33 +18,24 @@ _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", def
 
 @dataclass(frozen=True)
 class Step:
-    """How far a session is: inferences done of at most `most`, and how many tests have outcomes.
+    """Progress of a session."""
 
-    While quality is measured, `scored` says of how many tests, and of how many it will be. `where` says on which
-    machines the work is done, where that is not this one.
-    """
-
-    done: int
-    most: int
-    tests: int
-    scored: tuple[int, int] | None = None
-    where: str = ""
+    done: int  # inferences
+    most: int  # the largest number of inferences
+    tests: int  # with outcomes
+    scored: tuple[int, int] | None = None  # while quality is measured: tests with a score, and all of them
+    where: str = ""  # the machines, if not this one
 
 
 def note(doing: str) -> None:
-    """Tell whoever shows it what is being done from now on; nothing where nobody does."""
+    """Report the current activity to the listener, if there is one."""
     if (listener := _listener.get()) is not None:
         listener(doing)
 
 
 @contextmanager
 def heard(listener: Callable[[str], None]) -> Iterator[None]:
-    """Have what is noted told to somebody.
-
-    >>> with heard(print):
-    ...     note("fitting 12 tests")
-    fitting 12 tests
-    """
+    """Pass activities to a listener."""
     token = _listener.set(listener)
     try:
         yield
@@ -54,7 +45,7 @@ def heard(listener: Callable[[str], None]) -> Iterator[None]:
 
 @contextmanager
 def status() -> Iterator[None]:
-    """A line on standard error, where that is a terminal, that says what is being done."""
+    """Show the current activity on standard error if it is a terminal."""
     from rich.console import Console
     from rich.markup import escape
 
@@ -67,29 +58,24 @@ def status() -> Iterator[None]:
 
 
 class Pace:
-    """How fast a session is and how long it will take, from its steps.
-
-    What an earlier run left is done, but it says nothing about this one's speed.
-    """
+    """Speed of a session and the time left; outcomes of an earlier session do not count for the speed."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
         self._first: int | None = None
 
     def words(self, step: Step) -> str:
-        """The speed and where the work is done; of quality, how many tests have one."""
         if step.scored is not None:
             return "quality of {:,} of {:,} tests".format(*step.scored)
         speed = self._speed(step)
         return ", ".join(filter(None, [f"{speed:,.0f}/s" if speed else "", step.where]))
 
     def left(self, step: Step) -> str:
-        """The time left, as far as it can be told."""
         speed = self._speed(step)
         return f"{timedelta(seconds=math.ceil((step.most - step.done) / speed))} left" if speed else ""
 
     def _speed(self, step: Step) -> float:
-        """Inferences a second; 0 as long as there is little to tell it by."""
+        """Return inferences per second; 0 during the first half second."""
         if self._first is None:
             self._first = step.done
         elapsed = time.monotonic() - self._begun
@@ -98,19 +84,36 @@ class Pace:
 
 @contextmanager
 def bar() -> Iterator[Callable[[Step], None]]:
-    """A bar in the notebook that runs this, or on standard error; what it yields takes a session's steps."""
+    """Show a bar in a notebook or on standard error; yields a function for the steps of a session."""
     with _in_notebook() if shell() is not None else _on_terminal() as show:
         yield show
 
 
+BETWEEN = 0.2  # least seconds between two updates: each is a message to the page
+STYLE = "width:16em;vertical-align:middle"
+
+
 @contextmanager
 def _in_notebook() -> Iterator[Callable[[Step], None]]:
-    shown, pace = NotebookBar(), Pace()
-    reached = Step(0, 1, 0)
+    pace, reached = Pace(), Step(0, 1, 0)
+    handle: Any = None
+    updated = -BETWEEN
 
     def draw(doing: str, *, last: bool = False) -> None:
+        nonlocal handle, updated
+        now = time.monotonic()
+        if not last and now - updated < BETWEEN:
+            return
+        updated = now
         count = f"{reached.tests:,} tests, {reached.done:,} of {reached.most:,} inferences"
-        shown.show(reached.done, reached.most, ", ".join(filter(None, [count, doing])), last=last)
+        words = f"{count}, {doing}" if doing else count
+        value = f'value="{reached.done}" max="{max(reached.most, 1)}"'
+        html = f'<div><progress {value} style="{STYLE}"></progress> {escape(words)}</div>'
+        shown = {"text/html": html, "text/plain": words}
+        if handle is None:
+            handle = sys.modules["IPython"].display.display(shown, raw=True, display_id=True)
+        else:
+            handle.update(shown, raw=True)
 
     def show(step: Step) -> None:
         nonlocal reached
@@ -145,34 +148,8 @@ def _on_terminal() -> Iterator[Callable[[Step], None]]:
             yield show
 
 
-BETWEEN = 0.2  # seconds at least between two drawings: each is a message to the page
-WIDTH = 16  # em
-
-
 def shell() -> Any:
-    """IPython's shell where it serves a notebook (or another front end of a kernel); None anywhere else."""
+    """Return IPython's shell in a notebook or another front end of a kernel; else None."""
     ipython = sys.modules.get("IPython")
     found = None if ipython is None else ipython.get_ipython()
     return None if getattr(found, "kernel", None) is None else found
-
-
-class NotebookBar:
-    """A bar with a line of words behind it."""
-
-    def __init__(self) -> None:
-        self._handle: Any = None
-        self._last = -BETWEEN
-
-    def show(self, done: int, most: int, words: str, *, last: bool = False) -> None:
-        """Draw so much of the whole, unless the last drawing was just before; the last one is drawn in any case."""
-        now = time.monotonic()
-        if not last and now - self._last < BETWEEN:
-            return
-        self._last = now
-        style = f"width:{WIDTH}em;vertical-align:middle"
-        html = f'<div><progress value="{done}" max="{max(most, 1)}" style="{style}"></progress> {escape(words)}</div>'
-        shown = {"text/html": html, "text/plain": words}
-        if self._handle is None:
-            self._handle = sys.modules["IPython"].display.display(shown, raw=True, display_id=True)
-        else:
-            self._handle.update(shown, raw=True)

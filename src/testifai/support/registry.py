@@ -1,4 +1,4 @@
-"""Parts by name: ours, one line each, and those that other packages announce by an entry point."""
+"""Components by name: built-in ones, and those that other packages announce by an entry point."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OURS = "testifai"
 
 @dataclass(frozen=True)
 class Entry:
-    """A part that can be named, where it comes from and, where it cannot be used, why."""
+    """A component that can be named, its origin, and why it cannot be used, if so."""
 
     kind: str
     name: str
@@ -30,10 +30,10 @@ class Entry:
 
 
 class Registry(RecordLike):
-    """The parts of one kind, imported when they are asked for.
+    """The components of one kind, imported on first use.
 
-    A part of ours is a line in `own`: its name and "package.module:name". Another package announces its own under the
-    entry-point group; one that cannot be imported, or takes a name of ours, is reported and stands in nobody's way.
+    `own` maps the names of built-in ones to "package.module:name"; other packages announce theirs under the entry-point
+    group. Those that cannot be imported, or have a built-in name, are reported and do no harm.
 
     >>> shapes = Registry("shape", "doc.shapes", {"fraction": "fractions:Fraction"})
     >>> shapes["fraction"](1, 2)
@@ -45,47 +45,60 @@ class Registry(RecordLike):
 
     def __init__(self, kind: str, group: str, own: Mapping[str, str]) -> None:
         self.kind, self.group, self._own = kind, group, dict(own)
-        self._failures: dict[str, str] = {}
+        self._failures: dict[str, str | None] = {}
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**self._own, **self._others})
+        yield from self._own
+        yield from self._others
 
     def __len__(self) -> int:
-        return len({**self._own, **self._others})
+        return len(self._own) + len(self._others)
 
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._others
 
     def __getitem__(self, name: str) -> Any:
         if isinstance(name, str) and name in self._own:
-            return _imported(self._own[name])
+            module, _, attribute = self._own[name].partition(":")
+            found = importlib.import_module(module)
+            return getattr(found, attribute) if attribute else found
         if not isinstance(name, str) or name not in self._others:
             raise InputError(f"{self.kind}: {name!r} is not known; {suggest(name, self)}")
-        problem = self._failure(name)
-        if problem is not None:
+        if (problem := self.problem(name)) is not None:
             raise InputError(f"{self.kind}: {problem}")
         return self._others[name].load()
 
     def make(self, given: str | RecordLike, **context: object) -> Any:
-        """Make the part that is given as for `make`."""
+        """Make a component from its name or its options, as `make` does."""
         return make(self.kind, given, self, **context)
 
     def entries(self) -> list[Entry]:
-        """Everything that can be named, and what was announced and cannot be used."""
+        """Return all components, also those that cannot be used."""
         found = [Entry(self.kind, name, place, OURS, VERSION) for name, place in sorted(self._own.items())]
         for point in self._announced:
             used = self._others.get(point.name)
             if used is point:
-                problem = self._failure(point.name)
+                problem = self.problem(point.name)
             else:
                 owner = f"a built-in {self.kind}" if used is None else f"package {_package(used)}"
                 problem = f"{_origin(point)} is not used: the name belongs to {owner}"
-            found.append(Entry(self.kind, point.name, point.value, _package(point), _version(point), problem))
+            version = point.dist.version if point.dist else ""
+            found.append(Entry(self.kind, point.name, point.value, _package(point), version, problem))
         return found
 
     def problem(self, name: str) -> str | None:
-        """Why a part cannot be used; None: it can. One of another package is imported to see."""
-        return self._failure(name) if name in self._others else None
+        """Return why a component of another package cannot be imported; None if it can."""
+        if name not in self._others:
+            return None
+        if name not in self._failures:
+            point = self._others[name]
+            try:
+                point.load()
+                self._failures[name] = None
+            except (Exception, SystemExit) as error:
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                self._failures[name] = f"{_origin(point)} could not be imported: {reason}"
+        return self._failures[name]
 
     @cached_property
     def _announced(self) -> tuple[EntryPoint, ...]:
@@ -95,26 +108,8 @@ class Registry(RecordLike):
 
     @cached_property
     def _others(self) -> dict[str, EntryPoint]:
-        """Those of other packages by name; of two with one name the first on the path counts."""
+        """Components of other packages by name; of two with one name, the first on the path."""
         return {point.name: point for point in reversed(self._announced) if point.name not in self._own}
-
-    def _failure(self, name: str) -> str | None:
-        """Why another package's part cannot be imported; None: it can."""
-        if name not in self._failures:
-            point = self._others[name]
-            try:
-                point.load()
-                self._failures[name] = ""
-            except (Exception, SystemExit) as error:
-                reason = " ".join(f"{type(error).__name__}: {error}".split())
-                self._failures[name] = f"{_origin(point)} could not be imported: {reason}"
-        return self._failures[name] or None
-
-
-def _imported(place: str) -> Any:
-    module, _, name = place.partition(":")
-    found = importlib.import_module(module)
-    return getattr(found, name) if name else found
 
 
 def _origin(point: EntryPoint) -> str:
@@ -125,17 +120,13 @@ def _package(point: EntryPoint) -> str:
     return point.dist.name if point.dist else point.module
 
 
-def _version(point: EntryPoint) -> str:
-    return point.dist.version if point.dist else ""
-
-
 Made = TypeVar("Made")
 
 
 def make(field: str, given: str | RecordLike, table: Mapping[str, Callable[..., Made]], **context: object) -> Made:
-    """Make the part that a name, or a mapping with `use` and options, describes; a mistake names the field.
+    """Make a component from its name, or from a mapping with `use` and options; errors name the field.
 
-    Of the context, a part gets the options that it has and that are not given.
+    It also gets those options of the context that it has and that are not given.
 
     >>> make("shape", {"use": "range", "stop": 3}, {"range": lambda stop: list(range(stop))}, step=2)
     [0, 1, 2]

@@ -1,6 +1,6 @@
-"""Files elsewhere, at an address such as s3://bucket/file: fetched by fsspec, once, into a folder of this machine.
+"""Remote files, at an address such as s3://bucket/file, copied by fsspec into a cache.
 
-A copy is kept under its address and what the storage says of its version, so that a changed file is fetched anew.
+A copy is identified by its address and by the version that the storage reports.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from typing import Any
 
 from testifai.errors import InputError
 from testifai.support import optional_imports
+from testifai.support.files import sha256
 from testifai.support.types import Record
 
 ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 HERE = "file://"
-# What a storage says of a file that says nothing of its version.
+# fields of a storage's description that do not identify a version
 _TIMELESS = frozenset({"name", "Key", "size", "Size", "type", "mimetype", "url", "partial", "StorageClass"})
 
 _fetched: dict[Path, str] = {}  # the addresses of copies, for other processes
 
 
 class RemoteFolder:
-    """A folder elsewhere; of its files, each is fetched when it is read."""
+    """A remote folder; a file is fetched when it is read."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -38,11 +39,10 @@ class RemoteFolder:
         return self.address
 
     def exists(self) -> bool:
-        """It did when it was looked for."""
-        return True
+        return True  # `place` checked it
 
     def listed(self) -> dict[str, Record]:
-        """What the storage says of all files below, by their names within the folder, parts joined by /; sorted."""
+        """Return the storage's descriptions of all files, by path within the folder, sorted."""
         system, path = _system(self.address)
         with _blamed(self.address):
             found = system.find(path, detail=True)
@@ -50,34 +50,31 @@ class RemoteFolder:
         return {name[start:]: about for name, about in sorted(found.items())}
 
     def copy_of(self, name: str, version: str) -> Path:
-        """Where a copy of one of the files is, or will be."""
-        return _copy(self._at(name), version)
+        """Return the path of a file's copy, which may not exist yet."""
+        return _copy(f"{self.address.rstrip('/')}/{name}", version)
 
     def file(self, name: str, version: str, size: int | None) -> Path:
-        """A copy of one of the files, as it was listed."""
+        """Return a copy of a file, in the version that was listed."""
         copy = self.copy_of(name, version)
         if not copy.exists():
-            address = self._at(name)
+            address = f"{self.address.rstrip('/')}/{name}"
             _fetch(address, copy)
             if size is not None and copy.stat().st_size != size:
                 copy.unlink()
                 raise InputError(f"{address} is not what it was when its folder was listed; do not change data in use")
         return copy
 
-    def _at(self, name: str) -> str:
-        return f"{self.address.rstrip('/')}/{name}"
-
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A fetched file, as other processes are told of it: where it came from, and what is in it."""
+    """A remote file for another process: its address and a hash of its content."""
 
     address: str
     digest: str
 
 
 def is_address(named: object) -> bool:
-    """Whether this names something elsewhere.
+    """Return True for an address of a remote file or folder, not for a path.
 
     >>> is_address("s3://bucket/x.npz"), is_address("C:/x.npz"), is_address("data/x.npz")
     (True, False, False)
@@ -86,14 +83,12 @@ def is_address(named: object) -> bool:
 
 
 def place(address: str, folder: str | Path = ".") -> Path | RemoteFolder:
-    """Where what an address names can be read: a copy on this machine, or a folder elsewhere.
-
-    >>> place("file://data/x.npz", "/home").as_posix()
-    '/home/data/x.npz'
-    """
+    """Return a local copy of the file at an address, or the remote folder."""
     if address.startswith(HERE):
         return Path(folder, address.removeprefix(HERE))
-    about = _about(address)
+    system, path = _system(address)
+    with _blamed(address):
+        about = dict(system.info(path))
     if about["type"] == "directory":
         return RemoteFolder(address)
     copy = _copy(address, version_of(about))
@@ -104,40 +99,36 @@ def place(address: str, folder: str | Path = ".") -> Path | RemoteFolder:
 
 
 def portable(file: Path) -> Path | Elsewhere:
-    """What to tell another process, perhaps on another machine, of a file here."""
+    """Return what another process, possibly on another machine, needs to open a file."""
     address = _fetched.get(file)
-    return file if address is None else Elsewhere(address, _digest(file))
+    return file if address is None else Elsewhere(address, sha256(file))
 
 
 def opened(told: Path | Elsewhere) -> Path:
-    """The file that another process told of."""
+    """Return the path of a file that `portable` described."""
     if isinstance(told, Path):
         return told
     found = place(told.address)
-    if not isinstance(found, Path) or _digest(found) != told.digest:
+    if not isinstance(found, Path) or sha256(found) != told.digest:
         raise InputError(f"{told.address} is not what it was when the run began; do not change files in use")
     return found
 
 
 def version_of(about: Record) -> str:
-    """What tells a file from an earlier one of the same name, by what the storage says of it."""
+    """Return a hash of a storage's description of a file, which changes with its content."""
     return hashlib.sha256(repr(sorted((key, str(value)) for key, value in about.items())).encode()).hexdigest()
-
-
-def cache_folder() -> Path:
-    """Where copies are kept: $TESTIFAI_CACHE, else the user's folder for such files."""
-    told = os.environ.get("TESTIFAI_CACHE")
-    return Path(told) if told else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "testifai")
 
 
 def _copy(address: str, version: str) -> Path:
     key = hashlib.sha256(f"{address}\n{version}".encode()).hexdigest()[:32]
     name = address.partition("::")[0].rstrip("/").rpartition("/")[2]
-    return (cache_folder() / key / name).absolute()
+    told = os.environ.get("TESTIFAI_CACHE")
+    cache = Path(told) if told else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "testifai")
+    return (cache / key / name).absolute()
 
 
 def _fetch(address: str, copy: Path) -> None:
-    """Bring a file here, whole or not at all."""
+    """Copy a remote file, completely or not at all."""
     system, path = _system(address)
     try:
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -154,23 +145,17 @@ def _fetch(address: str, copy: Path) -> None:
             os.unlink(part)
 
 
-def _about(address: str) -> Record:
-    system, path = _system(address)
-    with _blamed(address):
-        return dict(system.info(path))
-
-
 def _system(address: str) -> tuple[Any, str]:
     core: Any = optional_imports.load("fsspec.core", extra="remote")
     with _blamed(address):
         system, path = core.url_to_fs(address)
-        system.invalidate_cache()  # a listing of earlier would hide what changed since
+        system.invalidate_cache()  # an old listing would hide changes
     return system, path
 
 
 @contextmanager
 def _blamed(address: str) -> Iterator[None]:
-    """Whatever stands between this machine and a file becomes one line."""
+    """Turn any error of a storage into an InputError."""
     try:
         yield
     except FileNotFoundError:
@@ -183,8 +168,3 @@ def _blamed(address: str) -> Iterator[None]:
 
 def _line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or ["no message"])[0][:300]
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "blake2b").hexdigest()

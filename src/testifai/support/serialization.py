@@ -1,4 +1,4 @@
-"""Plain data written as TOML, the way specs are: a table each, tables within them on one line."""
+"""Plain data for JSON, and TOML in the layout of specs: inner tables on one line."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from testifai.support.types import RecordLike
 
 
 def plain(value: Any) -> Any:
-    """A value as dictionaries, lists, numbers and texts; None for a number that does not exist.
-
-    Records become dictionaries, by their own `as_dict` where they have one; what JSON has no word for becomes the
-    text that Python writes for it.
+    """Convert a value to dictionaries, lists, numbers and texts; NaN to None, records by `as_dict`, others by `repr`.
 
     >>> plain({"low": float("nan"), 2: (np.float32(0.5), np.arange(2))})
     {'low': None, '2': [0.5, [0, 1]]}
@@ -45,7 +42,7 @@ BARE = re.compile("[A-Za-z0-9_-]+")
 
 
 def to_toml(table: RecordLike) -> str:
-    """A table of tables as TOML; what is None is left out.
+    """Return a table of tables as TOML, without values that are None.
 
     >>> print(to_toml({"scan": {"seed": 0, "budget": None}, "gate": [{"query": "zoom > 1", "at_least": 0.9}]}), end="")
     [scan]
@@ -55,25 +52,25 @@ def to_toml(table: RecordLike) -> str:
     query = "zoom > 1"
     at_least = 0.9
     """
-    parts = []
-    plain = {name: value for name, value in table.items() if not (_is_table(value) or _are_tables(value))}
-    if plain:
-        parts.append(_lines(plain))
+    simple, tables = {}, []
     for name, value in table.items():
-        if _is_table(value):
-            parts.append(f"[{_key(name)}]\n{_lines(value)}")
-        elif _are_tables(value):
-            parts += [f"[[{_key(name)}]]\n{_lines(one)}" for one in value]
-    return "\n".join(parts)
+        if isinstance(value, Mapping):
+            tables.append([f"[{_key(name)}]", *_entries(value)])
+        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            tables += [[f"[[{_key(name)}]]", *_entries(one)] for one in value]
+        else:
+            simple[name] = value
+    blocks = [_entries(simple), *tables] if simple else tables
+    return "\n".join("".join(f"{line}\n" for line in block) for block in blocks)
 
 
-def _lines(table: RecordLike) -> str:
-    return "".join(f"{_key(name)} = {_value(value)}\n" for name, value in table.items() if value is not None)
+def _entries(table: RecordLike) -> list[str]:
+    return [f"{_key(name)} = {_value(value)}" for name, value in table.items() if value is not None]
 
 
 def _value(value: Any) -> str:
-    if _is_table(value):
-        inner = ", ".join(f"{_key(name)} = {_value(one)}" for name, one in value.items() if one is not None)
+    if isinstance(value, Mapping):
+        inner = ", ".join(_entries(value))
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(_value(one) for one in value)}]"
@@ -88,11 +85,3 @@ def _key(name: str) -> str:
 
 def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _are_tables(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_table, value))

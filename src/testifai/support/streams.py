@@ -1,4 +1,4 @@
-"""Standard output and error that take any text, whatever they are connected to."""
+"""Standard output and error for any text, in any encoding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import unicodedata
 from contextlib import suppress
 from typing import TextIO
 
-# What the commands write and ASCII has another sign for; the rest loses its accents or becomes a question mark.
+# replacements in ASCII; other characters lose their accents or become a question mark
 PLAIN = {
     "–": "-", "—": "-", "−": "-", "…": "...", "×": "x", "·": "-", "±": "+-", "≥": ">=", "≤": "<=", "→": "->",
     "“": '"', "”": '"', "‘": "'", "’": "'", "∧": "and", "∨": "or", "¬": "not", "µ": "u", "σ": "sigma",
@@ -22,16 +22,17 @@ _BLOCKS = range(0x2580, 0x25A0)
 
 
 def plain(text: str) -> str:
-    """A text in ASCII, as readable as it can be.
-
-    >>> plain("0.9 ± 0.1 — café")
-    '0.9 +- 0.1 - cafe'
-    """
-    return "".join(one if one.isascii() else _plain(one) for one in text)
+    """Return readable ASCII."""
+    readable = []
+    for sign in text:
+        bare = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
+        drawn = "+" if ord(sign) in _BOXES else "#" if ord(sign) in _BLOCKS else bare or "?"
+        readable.append(sign if sign.isascii() else PLAIN.get(sign, drawn))
+    return "".join(readable)
 
 
 def degrade() -> None:
-    """Write what the streams cannot take in signs that they can."""
+    """Let the standard streams replace characters that their encoding lacks."""
     codecs.register_error("testifai", _replace)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
@@ -39,8 +40,8 @@ def degrade() -> None:
 
 
 def flush() -> bool:
-    """Write out what waits; False where there is no room for it."""
-    if sys.stdout is None:  # closed by whoever started us
+    """Flush standard output; return False if it cannot be written."""
+    if sys.stdout is None:  # closed by the parent process
         return True
     try:
         sys.stdout.flush()
@@ -53,22 +54,11 @@ def flush() -> bool:
 
 
 def discard(stream: TextIO) -> None:
-    """Forget what could not be written: Python would try again at its end, and fail with a code of its own."""
+    """Drop what could not be written: Python would try again at exit, and fail with its own exit code."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
-
-
-def _plain(sign: str) -> str:
-    if sign in PLAIN:
-        return PLAIN[sign]
-    if ord(sign) in _BOXES:
-        return "+"
-    if ord(sign) in _BLOCKS:
-        return "#"
-    bare = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
-    return bare or "?"
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:

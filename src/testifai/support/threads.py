@@ -1,4 +1,4 @@
-"""Who may use how many threads: workers are the only parallelism while they run."""
+"""Limits of threads: workers are the only parallelism while they run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ _limit: Any = None
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """NumPy's matrix products in one thread for as long as anyone asks for it.
+    """Run NumPy's matrix products in one thread; small ones take three times as long when split over cores.
 
-    Small products, such as a blur's, take three times as long when the library splits them over cores. The number of
-    threads belongs to the whole process, so the first to come sets it and the last to go restores it.
+    The limit belongs to the whole process: the first user sets it and the last one restores it.
     """
     global _users, _limit
     with _lock:
@@ -36,26 +35,14 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @contextmanager
-def one_opencv_thread() -> Iterator[None]:
-    """OpenCV, where it is installed, in one thread for as long as this lasts."""
-    try:
-        import cv2
-    except ImportError:
-        yield
-        return
-    before = cv2.getNumThreads()
-    cv2.setNumThreads(1)
-    try:
-        yield
-    finally:
-        cv2.setNumThreads(before)
-
-
-@contextmanager
 def only_workers(count: int) -> Iterator[None]:
-    """So many workers are the only parallelism: threads of a library's own would only fight those of the others."""
+    """Keep libraries from starting threads of their own, which would compete with those of the workers."""
     with ExitStack() as stack:
-        stack.enter_context(one_opencv_thread())
+        with suppress(ImportError):
+            import cv2
+
+            stack.callback(cv2.setNumThreads, cv2.getNumThreads())
+            cv2.setNumThreads(1)
         if count > 1:
             stack.enter_context(one_blas_thread())
         yield
@@ -74,10 +61,9 @@ OWN = 1_000  # objects that Python itself may have set aside: 375 in version 3.1
 
 @contextmanager
 def only_new_looked_at() -> Iterator[None]:
-    """What exists now is not looked through while this lasts.
+    """Exclude the existing objects from garbage collection, unless the caller has frozen some already.
 
-    Once torch is loaded there are hundreds of thousands of objects: every look at all of them takes a tenth of a
-    second, and a run makes objects enough for several. Whoever has set objects aside himself is left alone.
+    With torch loaded, a full collection takes a tenth of a second, and a run triggers several.
     """
     if gc.get_freeze_count() > OWN:
         yield
@@ -91,7 +77,7 @@ def only_new_looked_at() -> Iterator[None]:
 
 @contextmanager
 def in_background(task: Callable[[], object]) -> Iterator[None]:
-    """Run a task in a thread during the block, and wait for it at the end; its errors are left to later callers."""
+    """Run a task in a thread during the block and wait for it at the end; its errors are ignored."""
 
     def run() -> None:
         with suppress(Exception):

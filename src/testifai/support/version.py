@@ -1,3 +1,3 @@
-"""The version, said once: the package, its metadata and every run file take it from here."""
+"""The version of the package, its metadata and its run files."""
 
 VERSION = "0.2.0.dev0"

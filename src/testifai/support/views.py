@@ -1,8 +1,4 @@
-"""The one way up: what results look like lives below them in the house and is reached by name.
-
-A tomogram draws itself in a notebook and turns into a data frame, but knows neither notebooks nor pandas. It asks for
-a view; each is one line here.
-"""
+"""Views of results, by name: results are in lower layers than the modules that plot and export them."""
 
 from __future__ import annotations
 
@@ -31,11 +27,7 @@ VIEWS = {
 
 
 def view(name: str) -> Callable[..., Any]:
-    """The function that shows something, by its name in `VIEWS`.
-
-    >>> view("answer in a notebook").__name__
-    'answer_html'
-    """
+    """Import the function of a view by its name in `VIEWS`."""
     module, _, function = VIEWS[name].partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), function)
     return found

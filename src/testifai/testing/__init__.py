@@ -3,11 +3,9 @@
 Each raises AssertionError with one line that says what is broken. They are what our own parts are tested by.
 """
 
-from testifai.testing.datasets import check_data
 from testifai.testing.executors import check_executor
-from testifai.testing.measures import check_measure
-from testifai.testing.models import check_model
-from testifai.testing.oracles import check_oracle
+from testifai.testing.models import check_data, check_model
+from testifai.testing.oracles import check_measure, check_oracle
 from testifai.testing.perturbations import check_perturbation, example_images, example_photographs, example_table
 from testifai.testing.strategies import check_strategy
 from testifai.testing.surrogates import check_surrogate

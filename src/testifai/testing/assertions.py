@@ -1,10 +1,11 @@
-"""What the contract suites have in common: complaints of one line, fresh objects, and what was there before."""
+"""Helpers of the contract tests: one-line complaints, fresh objects, and comparison with earlier values."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -15,13 +16,13 @@ from testifai.support.types import Record
 
 
 def require(holds: Any, who: str, complaint: str) -> None:
-    """Raise AssertionError with one line where something does not hold."""
+    """Raise AssertionError with one line if something does not hold."""
     if not holds:
         raise AssertionError(f"{who}: {complaint}")
 
 
 def maker_of(given: Any, *methods: str) -> Callable[[], Any]:
-    """What makes a fresh object each time: a class or function is called, an object is copied as it is now."""
+    """Return a function that makes a fresh object: a class or function itself, or one that copies an object."""
     if isinstance(given, type) or (callable(given) and not any(hasattr(given, method) for method in methods)):
         made: Callable[[], Any] = given
         return made
@@ -30,20 +31,18 @@ def maker_of(given: Any, *methods: str) -> Callable[[], Any]:
 
 
 def require_flags(part: Any, who: str, *names: str) -> None:
-    """What a part can do is declared as true or false."""
     for name in names:
         value = getattr(part, name)
         require(isinstance(value, bool | np.bool_), who, f"{name} is {value!r}; true or false is accepted")
 
 
 def require_name(name: Any, kind: str) -> str:
-    """A part has a name to be called by."""
     require(isinstance(name, str) and bool(name), kind, f"its name is {name!r}; a text is accepted")
     return str(name)
 
 
 def require_described(described: Any, who: str) -> Record:
-    """A description is plain data that JSON gives back as it was, and says by what name to find the part."""
+    """Return a description, which must be plain data with a name under `use`."""
     require(isinstance(described, Mapping), who, f"describes itself as {type(described).__name__}; a mapping is needed")
     try:
         back = json.loads(json.dumps(described, allow_nan=False))
@@ -55,7 +54,7 @@ def require_described(described: Any, who: str) -> Record:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal through and through: arrays, lists, mappings and records of them."""
+    """Return True if arrays, lists, mappings or records are equal in all their items."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         left, right = np.asarray(one), np.asarray(other)
         return left.dtype == right.dtype and np.array_equal(left, right, equal_nan=left.dtype.kind in "fc")
@@ -68,11 +67,9 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-class Untouched:
-    """Remembers arguments, to tell afterwards whether they were changed."""
-
-    def __init__(self, *arguments: Any) -> None:
-        self._arguments, self._before = arguments, copy.deepcopy(arguments)
-
-    def check(self, who: str, where: str) -> None:
-        require(same(self._arguments, self._before), who, f"changes its arguments ({where})")
+@contextmanager
+def unchanged(who: str, where: str, *arguments: Any) -> Iterator[None]:
+    """Raise AssertionError if the block changes the arguments."""
+    before = copy.deepcopy(arguments)
+    yield
+    require(same(arguments, before), who, f"changes its arguments ({where})")

@@ -20,6 +20,7 @@ from testifai.space import Space
 from testifai.testing.assertions import require, same
 
 INPUTS, SEED = 40, 3
+EVERYTHING = Work(np.arange(9), np.arange(INPUTS))
 ORACLES = ("label", "consistency", {"use": "tolerance", "eps": 0.2})
 SPEEDS: tuple[dict[str, int | None], ...] = (
     {"batch_size": 1, "workers": 1},
@@ -30,12 +31,11 @@ SPEEDS: tuple[dict[str, int | None], ...] = (
 
 
 def check_executor(make: Callable[..., Executor]) -> None:
-    """Raise AssertionError where an executor breaks its contract.
+    """Raise AssertionError if an executor breaks its contract.
 
-    `make(subject, batch_size=, workers=, interrupted=)` makes one. Outcomes and what is kept of them must be those of
-    a plain loop over configurations, for every batch size, number of workers and kind of oracle, each measured once and
-    handed over in the caller's thread. What was measured already is not measured again, and an interrupt ends the
-    run without spoiling what was handed over. Answers to other jobs come in the order of their tasks.
+    Outcomes and kept values must equal those of a plain loop over configurations, for every batch size, number of
+    workers and kind of oracle, each measured once and passed on in the caller's thread. An interrupt ends the run and
+    leaves outcomes valid. `map` returns results in the order of its tasks.
 
     Args:
         make: make(subject, batch_size=, workers=, interrupted=) makes one
@@ -45,13 +45,13 @@ def check_executor(make: Callable[..., Executor]) -> None:
     """
     who = f"executor {getattr(make, '__name__', type(make).__name__)}"
     for oracle in ORACLES:
-        expected = _plain_loop(_subject(oracle), _everything())
+        expected = _plain_loop(_subject(oracle))
         for speed in SPEEDS:
-            subject = _subject(oracle)
-            found = _run(make(subject, **speed), _everything(), Outcomes(INPUTS), who)
+            found = _run(make(_subject(oracle), **speed), EVERYTHING, Outcomes(INPUTS), who)
             _compare(found, expected, who, f"oracle {oracle}, {speed}")
-    _check_parts(make, who)
-    _check_interrupt(make, who)
+    expected = _plain_loop(_subject())
+    _check_parts(make, expected, who)
+    _check_interrupt(make, expected, who)
     _check_map(make, who)
 
 
@@ -73,16 +73,11 @@ def _subject(oracle: Any = "label") -> Subject:
     )  # fmt: skip
 
 
-def _everything() -> Work:
-    return Work(np.arange(9), np.arange(INPUTS))
-
-
-def _plain_loop(subject: Subject, work: Work) -> Outcomes:
-    """Each configuration by itself, all inputs at once: no tree, no batches, no threads."""
+def _plain_loop(subject: Subject) -> Outcomes:
     outcomes, places = Outcomes(INPUTS), np.arange(INPUTS)
     labels = None if subject.labels is None else subject.labels[subject.order[places]]
     clean = subject.oracle.reference(subject.infer(subject.composite((0, 0), places), 0))
-    for configuration in work.configurations.tolist():
+    for configuration in EVERYTHING.configurations.tolist():
         outputs = subject.infer(subject.composite(subject.space.configuration(configuration), places), configuration)
         outcome = subject.oracle.judge(outputs, labels, clean if subject.oracle.needs_clean else None)
         kept = {"predicted": np.argmax(outputs, axis=1).astype(np.float32)}
@@ -93,7 +88,6 @@ def _plain_loop(subject: Subject, work: Work) -> Outcomes:
 
 
 def _run(executor: Executor, work: Work, outcomes: Outcomes, who: str) -> Outcomes:
-    """Run work, and look at everything that is handed over."""
     caller = threading.get_ident()
 
     def take(batch: BatchOutcome) -> None:
@@ -115,9 +109,7 @@ def _compare(found: Outcomes, expected: Outcomes, who: str, where: str) -> None:
             require(kept, who, f"the {name} kept of trials differs from a plain loop's ({where})")
 
 
-def _check_parts(make: Callable[..., Executor], who: str) -> None:
-    """Work in pieces, inputs of its own for every test, and the same work twice."""
-    expected = _plain_loop(_subject(), _everything())
+def _check_parts(make: Callable[..., Executor], expected: Outcomes, who: str) -> None:
     executor, outcomes = make(_subject(), batch_size=4, workers=2), Outcomes(INPUTS)
     places = [np.arange(test % 3, INPUTS, 2 + test % 2) for test in range(9)]
     _run(executor, Work(np.arange(9), places), outcomes, who)
@@ -125,29 +117,28 @@ def _check_parts(make: Callable[..., Executor], who: str) -> None:
         tried = outcomes.attempted(test, np.arange(INPUTS))
         require(np.array_equal(np.flatnonzero(tried), asked), who, "tries a test on other inputs than asked for")
     for _ in range(2):
-        _run(executor, _everything(), outcomes, who)
+        _run(executor, EVERYTHING, outcomes, who)
     _compare(outcomes, expected, who, "work in pieces")
 
 
-def _check_interrupt(make: Callable[..., Executor], who: str) -> None:
-    expected = _plain_loop(_subject(), _everything())
+def _check_interrupt(make: Callable[..., Executor], expected: Outcomes, who: str) -> None:
     for workers in (1, 2):
         outcomes = Outcomes(INPUTS)
         executor = make(_subject(), batch_size=3, workers=workers, interrupted=lambda: outcomes.total() > 0)  # noqa: B023
         try:
-            _run(executor, _everything(), outcomes, who)
+            _run(executor, EVERYTHING, outcomes, who)
         except KeyboardInterrupt:
             pass
         else:
             require(False, who, f"goes on after an interrupt ({workers} workers)")
         spent = outcomes.total()
         require(0 < spent < 9 * INPUTS, who, f"measures {spent} of {9 * INPUTS} outcomes before an interrupt is heard")
-        _run(make(_subject(), batch_size=5, workers=workers), _everything(), outcomes, who)
+        _run(make(_subject(), batch_size=5, workers=workers), EVERYTHING, outcomes, who)
         _compare(outcomes, expected, who, "after an interrupt")
 
 
 class _Squares:
-    """An job: squares of whole numbers, and a complaint about others."""
+    """A job: the square of a number that is not negative."""
 
     def __init__(self, model: models.Model) -> None:
         self.model = model
@@ -159,7 +150,6 @@ class _Squares:
 
 
 def _check_map(make: Callable[..., Executor], who: str) -> None:
-    """Answers in order, however many and whoever gives them; an error as it was raised."""
     subject = _subject()
     executor = make(subject, workers=2)
     try:

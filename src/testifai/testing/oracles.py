@@ -1,23 +1,29 @@
-"""The contract of oracles."""
+"""The contracts of oracles and of quality measures."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from testifai.errors import InputError
+from testifai.models import wrap
 from testifai.oracles import ORACLES, Oracle, Outcome, resolve
+from testifai.quality import Measure, Reference, Score
+from testifai.quality import resolve as resolve_measure
+from testifai.support.batches import Batch, take
 from testifai.support.types import Array
 from testifai.testing.assertions import (
-    Untouched,
     maker_of,
     require,
     require_described,
     require_flags,
     require_name,
     same,
+    unchanged,
 )
+from testifai.testing.perturbations import example_photographs
 
 INPUTS, CLASSES, PART = 23, 4, 5
 
@@ -25,24 +31,22 @@ INPUTS, CLASSES, PART = 23, 4, 5
 def check_oracle(
     oracle: Any, outputs: Array | None = None, clean: Array | None = None, labels: Array | None = None
 ) -> None:
-    """Raise AssertionError where an oracle breaks its contract.
+    """Raise AssertionError if an oracle breaks its contract.
 
-    It must give each input an outcome of its own: the same in every batch and every time, without changing what it is
-    handed. One that needs labels must refuse data without, one that judges classes labels that are none; a description
-    leads back to it. One that names a score gives every input a value in 0..1. It is tried on scores of four classes
-    (on boxes or label maps, where they are what it judges), or on the `outputs`, on those for clean inputs and on the
-    labels given.
+    Each input must have an outcome, the same in every batch and every call, and no argument may change. An oracle that
+    needs labels must reject data without labels, an oracle of classes labels outside the classes. A description must
+    identify the oracle. An oracle with a score must return values in 0..1.
 
     Args:
         oracle: by name, as an object or a function
-        outputs: to judge; None: scores of four classes, or what else it judges
+        outputs: outputs to judge; None: scores of four classes, boxes or label maps, depending on the oracle
         clean: outputs on clean inputs
-        labels: what is right
+        labels: the expected outputs
 
     >>> check_oracle("label")
     """
-    make = maker_of(oracle, "judge") if not isinstance(oracle, str | dict) else lambda: oracle
-    judge = resolve(make() if not _is_function(oracle) else oracle)
+    is_function = callable(oracle) and not isinstance(oracle, type) and not hasattr(oracle, "judge")
+    judge = resolve(oracle if is_function or isinstance(oracle, str | dict) else maker_of(oracle, "judge")())
     if judge.moves in DRAWN:
         draw = DRAWN[judge.moves]
         outputs, clean, labels = (
@@ -69,7 +73,7 @@ def check_oracle(
 
 
 def _boxes(seed: int) -> Array:
-    """Up to three boxes for each input, many of them where others are."""
+    """Return up to three boxes for each input, many of which overlap boxes of other seeds."""
     random = np.random.default_rng(seed)
     corners = random.integers(0, 3, (INPUTS, 3, 2)) * 8
     sizes, scores = random.integers(7, 9, (INPUTS, 3, 2)), random.random((INPUTS, 3, 1))
@@ -77,32 +81,24 @@ def _boxes(seed: int) -> Array:
     return np.concatenate([corners, corners + sizes, scores, classes], axis=2).astype(np.float32)
 
 
-def _maps(seed: int) -> Array:
-    """A label for each of a few pixels."""
-    return np.random.default_rng(seed).integers(0, CLASSES, (INPUTS, 4, 5)).astype(np.int16)
-
-
-DRAWN = {"boxes": _boxes, "masks": _maps}
-
-
-def _is_function(oracle: Any) -> bool:
-    return callable(oracle) and not isinstance(oracle, type) and not hasattr(oracle, "judge")
+DRAWN: dict[str, Callable[[int], Array]] = {
+    "boxes": _boxes,
+    "masks": lambda seed: np.random.default_rng(seed).integers(0, CLASSES, (INPUTS, 4, 5)).astype(np.int16),
+}
 
 
 def _reference(oracle: Oracle, clean: Array, who: str) -> Array | None:
     if not oracle.needs_clean:
         return None
-    arguments = Untouched(clean)
-    kept = oracle.reference(clean)
-    arguments.check(who, "reference")
+    with unchanged(who, "reference", clean):
+        kept = oracle.reference(clean)
     require(len(kept) == len(clean), who, f"remembers {len(kept)} rows of {len(clean)} clean outputs")
     return kept
 
 
 def _judge(oracle: Oracle, outputs: Array, labels: Array, clean: Array | None, who: str) -> Outcome:
-    arguments = Untouched(outputs, labels, clean)
-    outcome = oracle.judge(outputs, labels, clean)
-    arguments.check(who, "judge")
+    with unchanged(who, "judge", outputs, labels, clean):
+        outcome = oracle.judge(outputs, labels, clean)
     expected = (len(outputs),)
     require(np.shape(outcome.passed) == expected, who, f"{np.shape(outcome.passed)} outcomes for {len(outputs)} inputs")
     require(np.asarray(outcome.passed).dtype == bool, who, "outcomes that are neither true nor false")
@@ -121,10 +117,8 @@ def _check_parts(oracle: Oracle, outputs: Array, labels: Array, clean: Array | N
     parts = [slice(start, start + PART) for start in range(0, len(outputs), PART)]
     for rows in [*parts, slice(None, None, -1)]:
         part = _judge(oracle, outputs[rows], labels[rows], None if clean is None else clean[rows], who)
-        alike = same(part.passed, whole.passed[rows])
-        alike &= (part.value is None) == (whole.value is None)
-        alike &= part.value is None or whole.value is None or same(part.value, whole.value[rows])
-        require(alike, who, "an input's outcome depends on the batch it is in")
+        expected = (whole.passed[rows], None if whole.value is None else whole.value[rows])
+        require(same((part.passed, part.value), expected), who, "an input's outcome depends on the batch it is in")
 
 
 def _check_labels(oracle: Oracle, labels: Array, who: str) -> None:
@@ -144,3 +138,75 @@ def _refuses(oracle: Oracle, labels: Array | None, classes: int) -> bool:
     except InputError:
         return True
     return False
+
+
+SCORED = 60
+ROUNDING = 1e-9
+
+
+def check_measure(
+    measure: Any, clean: Batch | None = None, perturb: Callable[[Batch], Batch] | None = None, model: Any = None
+) -> None:
+    """Raise AssertionError if a quality measure breaks its contract.
+
+    The sample must depend only on the seed and the number of inputs. Scores must be finite, deterministic and change no
+    argument, and perturbed inputs must not score better than the clean ones. Inferences of the model must be declared
+    and counted.
+
+    Args:
+        measure: by name or as an object
+        clean: inputs to score; None: images
+        perturb: degrades the inputs; None: darkens them
+        model: for a measure that uses the model under test
+
+    >>> check_measure("ssim")
+    """
+    clean = example_photographs(SCORED, (28, 28)) if clean is None else clean
+    perturb = _darker if perturb is None else perturb
+    model = None if model is None else wrap(model)
+    named = isinstance(measure, str | dict) or (callable(measure) and not isinstance(measure, type))
+    make: Callable[[], Any] = (lambda: measure) if named else maker_of(measure, "reference")
+    first = resolve_measure(make())
+    who = f"quality {require_name(first.name, 'quality')}"
+    require_flags(first, who, "higher_is_better", "uses_model")
+    require(first.sample >= 2, who, f"its sample is {first.sample!r}; at least 2 are needed")
+    for name, share in (("share", first.share), ("clean_share", first.clean_share)):
+        require(0 < share <= 1, who, f"{name} is {share!r}; a part of the sample is accepted")
+    described = require_described(first.describe(), who)
+    require(described == resolve_measure(make()).describe(), who, "two of a kind describe themselves differently")
+    reference = _measure_reference(first, clean, model, who)
+    chosen = take(clean, reference.rows)
+    best, worse = _score(reference, chosen, who), _score(reference, perturb(chosen), who)
+    better = best.value >= worse.value - ROUNDING if first.higher_is_better else best.value <= worse.value + ROUNDING
+    require(better, who, f"perturbed inputs score {worse.value:g}, better than clean ones with {best.value:g}")
+    require(abs(best.value - worse.value) > ROUNDING, who, "cannot tell perturbed inputs from clean ones")
+    require(same(_score(reference, perturb(chosen), who), worse), who, "does not repeat itself")
+    other = _measure_reference(resolve_measure(make()), clean, model, who)
+    require(same(other.rows, reference.rows), who, "two with the same seed look at different inputs")
+    require(same(_score(other, perturb(chosen), who), worse), who, "a score depends on those before it")
+    require((reference.inferences > 0) == first.uses_model, who, "uses_model and what it hands to the model contradict")
+
+
+def _measure_reference(measure: Measure, clean: Batch, model: Any, who: str) -> Reference:
+    with unchanged(who, "reference", clean):
+        made = measure.reference(clean, model, seed=1)
+    rows = np.asarray(made.rows)
+    require(0 < len(rows) <= measure.sample, who, f"looks at {len(rows)} inputs; its sample is {measure.sample}")
+    require(((rows >= 0) & (rows < len(clean))).all(), who, "looks at inputs that do not exist")
+    require(len(np.unique(rows)) == len(rows), who, "looks at an input twice")
+    turned = take(clean, np.arange(len(clean))[::-1])
+    again = measure.reference(turned, model, seed=1)
+    require(same(again.rows, made.rows), who, "its sample depends on what the inputs are")
+    return made
+
+
+def _score(reference: Reference, perturbed: Batch, who: str) -> Score:
+    with unchanged(who, "score", perturbed):
+        score = reference.score(perturbed)
+    require(np.isfinite(score.value), who, f"scores {score.value}; finite numbers are needed")
+    require(np.isfinite(score.error) and score.error >= 0, who, f"its standard error is {score.error}")
+    return score
+
+
+def _darker(batch: Batch) -> Batch:
+    return (np.asarray(batch) * 0.5).astype(np.asarray(batch).dtype)

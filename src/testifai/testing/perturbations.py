@@ -1,13 +1,14 @@
-"""Contract tests for what a user adds: run them over your own from your own test suite."""
+"""The contract of perturbations, and example inputs."""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import pairwise
-from typing import Any, cast
+from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +19,15 @@ from testifai.perturb import Perturbation, Rng, Rows, describe, get, rebuild, re
 from testifai.perturb.images import OnArrays
 from testifai.support.batches import Batch, are_pairs, take
 from testifai.support.types import Bools, Floats
+from testifai.testing.assertions import same
 
 
 def example_table(count: int = 400, seed: int = 0) -> tuple[Floats, Table]:
-    """Rows, and what is known of their columns.
+    """Return rows of a table and its columns.
 
     Args:
-        count: how many rows
-        seed: of all that is drawn
+        count: number of rows
+        seed: random seed
 
     >>> rows, table = example_table(5)
     >>> rows.shape, table.names
@@ -48,8 +50,8 @@ def example_table(count: int = 400, seed: int = 0) -> tuple[Floats, Table]:
     return numbers[:count].copy(), learn(columns, numbers)
 
 
-def with_columns(perturbation: Perturbation, table: Table) -> Perturbation:
-    """The same perturbation of arrays whose columns are known to be these."""
+def _with_columns(perturbation: Perturbation, table: Table) -> Perturbation:
+    """Return the same perturbation for plain arrays with these columns."""
 
     def function(batch: Any, parameter: Any, rng: Rng) -> Any:
         made = perturbation.function(Rows(batch, table, perturbation.columns), parameter, rng)
@@ -76,20 +78,17 @@ def check_perturbation(
     growing: bool | None = None,
     table: Table | None = None,
 ) -> None:
-    """Raise AssertionError where a perturbation breaks its contract.
+    """Raise AssertionError if a perturbation breaks its contract.
 
-    It must keep shape and dtype, leave its argument alone, repeat itself, give an input the same result in
-    every batch, do nothing at severity 0, be found again from its description and, unless `growing` is False
-    (default: what the perturbation says of itself), move away from the original as severity grows. Boxes must
-    move with the image, levels must lead continuously away from the original, and a smooth formula must differ from
-    the perturbation by rounding alone. Without a batch (at least
-    three inputs) it is tried on uint8 images, grey and colour, of several sizes, plain black and plain white; one of
-    tables on columns of every kind, or on a batch with the columns that `table` says it has.
+    It must keep shape and dtype, not change its argument, be deterministic and independent of the batch, do nothing at
+    severity 0, and be identified by its description. If it is `growing`, the distance to the original must increase
+    with severity. Boxes must move with the image, levels must change images continuously, and a smooth formula must
+    equal the perturbation up to rounding.
 
     Args:
         perturbation: by name or as an object
-        batch: at least three inputs; None: images of several kinds
-        growing: whether higher severities lead further away; None: what it says of itself
+        batch: at least three inputs; None: uint8 images of several sizes, grey, colour and constant, or example rows
+        growing: whether the distance to the original increases with severity; None: the perturbation's own flag
         table: the columns of the batch
 
     >>> check_perturbation("mnist_c.zoom")
@@ -97,10 +96,14 @@ def check_perturbation(
     subject = resolve(perturbation)
     growing = subject.growing if growing is None else growing
     severities = range(1, len(subject.severities))
-    _check_description(subject)
+    registered = None
+    with suppress(InputError):
+        registered = get(subject.name)
+    if registered is subject and rebuild(json.loads(json.dumps(describe(subject)))) is not subject:
+        raise AssertionError(f"{subject.name}: its description does not lead back to it")
     if subject.table:
         batch, table = (batch, table) if batch is not None and table is not None else example_table()
-        subject = with_columns(subject, table)
+        subject = _with_columns(subject, table)
     if batch is not None:
         _check_batch(subject, batch, severities, "the given batch")
         if growing:
@@ -126,12 +129,12 @@ def check_perturbation(
 
 
 def example_images(count: int, form: tuple[int, ...] = (28, 28), seed: int = 0) -> NDArray[np.uint8]:
-    """Digit-like images: a light stroke with two bends on black, one tint each where there is colour.
+    """Return digit-like images: a light stroke with two bends on black, tinted if there are three channels.
 
     Args:
-        count: how many
+        count: number of images
         form: (height, width) or (height, width, channels)
-        seed: of all that is drawn
+        seed: random seed
 
     >>> example_images(5, (28, 28, 3)).shape
     (5, 28, 28, 3)
@@ -149,12 +152,12 @@ def example_images(count: int, form: tuple[int, ...] = (28, 28), seed: int = 0) 
 
 
 def example_photographs(count: int, form: tuple[int, ...] = (32, 32, 3), seed: int = 0) -> NDArray[np.uint8]:
-    """Images like photographs: variation at all scales, channels that go together, objects with edges.
+    """Return images like photographs: variation at all scales, correlated channels, objects with edges.
 
     Args:
-        count: how many
+        count: number of images
         form: (height, width) or (height, width, channels)
-        seed: of all that is drawn
+        seed: random seed
 
     >>> example_photographs(5, (28, 28)).shape
     (5, 28, 28)
@@ -180,11 +183,10 @@ def example_photographs(count: int, form: tuple[int, ...] = (32, 32, 3), seed: i
 
 
 def _distance_to_path(pixels: NDArray[np.int64], path: Floats) -> Floats:
-    distances = []
+    nearest = np.full(pixels.shape[:2], np.inf)
     for start, end in pairwise(path):
         along = np.clip((pixels - start) @ (end - start) / ((end - start) @ (end - start)), 0, 1)
-        distances.append(np.linalg.norm(pixels - start - along[..., None] * (end - start), axis=-1))
-    nearest: Floats = np.min(distances, axis=0)
+        nearest = np.minimum(nearest, np.linalg.norm(pixels - start - along[..., None] * (end - start), axis=-1))
     return nearest
 
 
@@ -194,33 +196,26 @@ def _check_batch(subject: Perturbation, batch: Batch, severities: Iterable[int],
         raise InputError(f"batch: it holds {count} inputs; give at least three")
     indices = np.arange(count) * 5 + 2
     off = _apply(subject, batch, 0, indices, what)
-    _require(_same(off, batch), subject, "changes inputs at severity 0", what)
+    _require(same(off, batch), subject, "changes inputs at severity 0", what)
     for severity in severities:
         where = f"{what}, severity {severity}"
         before = batch.copy()
         whole = _apply(subject, batch, severity, indices, where)
-        _require(_same(batch, before), subject, "changes its argument", where)
+        _require(same(batch, before), subject, "changes its argument", where)
         _require(_finite(whole) or not _finite(batch), subject, "makes numbers that are not finite", where)
         again = _apply(subject, batch, severity, indices, where)
-        _require(_same(again, whole), subject, "does not repeat itself", where)
-        _check_places(subject, batch, whole, severity, indices, where)
+        _require(same(again, whole), subject, "does not repeat itself", where)
+        # One input, inputs in reverse order, and a repeated input.
+        for rows in (np.array([count - 1]), np.arange(count - 2, -1, -1), np.array([count - 1, 0, count - 1])):
+            part = _apply(subject, take(batch, rows), severity, indices[rows], where)
+            if not same(part, take(whole, rows)):
+                raise AssertionError(
+                    f"{subject.name}: an input's result depends on the batch it is in ({where}); "
+                    "draw random numbers from rng, and treat each input by itself"
+                )
         if isinstance(batch, np.ndarray):
             result = _apply(subject, np.asfortranarray(batch), severity, indices, where)
-            _require(_same(result, whole), subject, "depends on the memory layout", where)
-
-
-def _check_places(
-    subject: Perturbation, batch: Batch, whole: Batch, severity: int, indices: NDArray[np.int64], where: str
-) -> None:
-    """An input alone, inputs in another order, and an input twice must come out as they did in the whole batch."""
-    last = len(batch) - 1
-    for rows in (np.array([last]), np.arange(last - 1, -1, -1), np.array([last, 0, last])):
-        part = _apply(subject, take(batch, rows), severity, indices[rows], where)
-        if not _same(part, take(whole, rows)):
-            raise AssertionError(
-                f"{subject.name}: an input's result depends on the batch it is in ({where}); "
-                "draw random numbers from rng, and treat each input by itself"
-            )
+            _require(same(result, whole), subject, "depends on the memory layout", where)
 
 
 def _check_growth(subject: Perturbation, batch: Batch) -> None:
@@ -238,18 +233,16 @@ def _check_growth(subject: Perturbation, batch: Batch) -> None:
 
 
 def _check_levels(subject: Perturbation, images: NDArray[np.uint8]) -> None:
-    """Levels begin at the original and have no jumps: a step of the sweep becomes small when it is halved."""
+    """Check that levels start at the original and have no jumps: a step of the sweep must shrink when it is halved."""
     assert subject.levels is not None
     off, strongest = subject.levels
 
     def at(share: float) -> Batch:
         level = strongest if share == 1 else off + share * (strongest - off)
-        try:
+        with _failing(subject, f"at level {level:g}"):
             return subject.apply_level(images, level, seed=7)
-        except InputError as error:
-            raise AssertionError(f"{subject.name}: fails at level {level:g}: {error}") from error
 
-    _require(_same(at(0), images), subject, "changes inputs at the level that is off", f"level {off:g}")
+    _require(same(at(0), images), subject, "changes inputs at the level that is off", f"level {off:g}")
     shares = [step / (_SWEEP - 1) for step in range(_SWEEP)]
     sweep = [at(share) for share in shares]
     whole = _distance(sweep[-1], images)
@@ -276,7 +269,7 @@ def _check_levels(subject: Perturbation, images: NDArray[np.uint8]) -> None:
 
 
 def _check_boxes(subject: Perturbation) -> None:
-    """A box must move as the light rectangle that it surrounds does, and must not depend on its batch."""
+    """Check that a box moves with the light rectangle inside it, and does not depend on its batch."""
     height, width = 48, 60
     box = np.array([20.0, 16.0, 42.0, 34.0])
     dark = np.zeros((4, height, width), np.uint8)
@@ -286,9 +279,12 @@ def _check_boxes(subject: Perturbation) -> None:
     given = [np.stack([box, [0, 0, width, height]]), box[None], np.empty((0, 4)), box[None]]
     for severity in range(1, len(subject.severities)):
         where = f"boxes, severity {severity}"
-        moved = _apply_boxes(subject, given, severity, (height, width), indices, where)
-        alone = _apply_boxes(subject, given[3:], severity, (height, width), indices[3:], where)
-        _require(_same(alone[0], moved[3]), subject, "a box depends on the batch it is in", where)
+        with _failing(subject, f"on {where}"):
+            moved, alone = (
+                subject.apply_boxes(given[first:], severity, (height, width), seed=7, indices=indices[first:])
+                for first in (0, 3)
+            )
+        _require(same(alone[0], moved[3]), subject, "a box depends on the batch it is in", where)
         # What the perturbation does to a dark image is no part of the rectangle.
         changed = [np.asarray(_apply(subject, images, severity, indices, where), int) for images in (light, dark)]
         seen = changed[0] - changed[1] > 127
@@ -313,7 +309,7 @@ def _check_box(subject: Perturbation, row: Floats, mask: Bools, where: str) -> N
 
 
 def _check_smooth(subject: Perturbation) -> None:
-    """Rounded and cut off, the smooth formula is the perturbation; it may refuse colour, or grey."""
+    """Check that the smooth formula, rounded and clipped, is the perturbation; it may reject colour, or grey."""
     assert subject.smooth is not None
     fitting = 0
     for form in ((28, 28, 1), (32, 32, 3)):
@@ -330,34 +326,17 @@ def _check_smooth(subject: Perturbation) -> None:
     _require(fitting > 0, subject, "its smooth formula refuses every image", "grey and colour")
 
 
-def _check_description(subject: Perturbation) -> None:
+@contextmanager
+def _failing(subject: Perturbation, where: str) -> Iterator[None]:
     try:
-        registered = get(subject.name) is subject
-    except InputError:
-        registered = False
-    if registered and rebuild(json.loads(json.dumps(describe(subject)))) is not subject:
-        raise AssertionError(f"{subject.name}: its description does not lead back to it")
-
-
-def _apply_boxes(
-    subject: Perturbation,
-    boxes: list[Floats],
-    severity: int,
-    size: tuple[int, int],
-    indices: NDArray[np.int64],
-    where: str,
-) -> list[Floats]:
-    try:
-        return subject.apply_boxes(boxes, severity, size, seed=7, indices=indices)
+        yield
     except InputError as error:
-        raise AssertionError(f"{subject.name}: fails on {where}: {error}") from error
+        raise AssertionError(f"{subject.name}: fails {where}: {error}") from error
 
 
 def _apply(subject: Perturbation, batch: Batch, severity: int, indices: NDArray[np.int64], where: str) -> Batch:
-    try:
+    with _failing(subject, f"on {where}"):
         return subject.apply(batch, severity, seed=7, indices=indices)
-    except InputError as error:
-        raise AssertionError(f"{subject.name}: fails on {where}: {error}") from error
 
 
 def _require(holds: bool, subject: Perturbation, complaint: str, where: str) -> None:
@@ -369,23 +348,14 @@ def _finite(batch: Batch) -> bool:
     return isinstance(batch, list) or batch.dtype.kind not in "fc" or bool(np.isfinite(batch).all())
 
 
-def _same(one: Batch, other: Batch) -> bool:
-    if isinstance(one, list) or isinstance(other, list):
-        return one == other
-    return bool(np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"))
-
-
 def _distance(changed: Batch, original: Batch) -> float:
-    """Mean absolute difference of numbers, mean share of a text that differs."""
+    """Return the mean absolute difference of numbers, or the mean share of a text that differs."""
     if isinstance(original, list):
-        pairs = zip(_texts(original), _texts(changed), strict=True)
+        texts = (chain.from_iterable(batch) if are_pairs(batch) else batch for batch in (original, changed))
+        pairs = zip(*texts, strict=True)
         return float(np.mean([1 - difflib.SequenceMatcher(None, *pair).ratio() for pair in pairs]))
     if original.dtype.kind in "biuf":
         before, after = np.asarray(original, dtype=np.float64), np.asarray(changed, dtype=np.float64)
         # A value that is missing now, as in tables, is off by one.
         return float(np.nanmean(np.where(np.isnan(after) & ~np.isnan(before), 1, np.abs(after - before))))
     return float(np.mean(np.asarray(changed) != original))
-
-
-def _texts(batch: Batch) -> Sequence[str]:
-    return [text for pair in batch for text in pair] if are_pairs(batch) else cast(list[str], batch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,15 +24,14 @@ SEEDS = (0, 7)
 
 
 def check_strategy(strategy: Any) -> None:
-    """Raise AssertionError where a strategy breaks its contract.
+    """Raise AssertionError if a strategy breaks its contract.
 
-    On a small space it must propose existing configurations and inputs only, each round something new, never more than
-    the budget buys, and come to an end. The same progress must lead to the same proposal, whoever asks and wherever
-    a run was interrupted; outcomes are looked at and not changed; a description leads back to it. Hand over a
-    strategy, or what makes one.
+    On a small space it must propose only existing configurations and inputs, something new in each round, within the
+    budget, and end. The same progress must lead to the same proposal, also after an interruption. Outcomes must not
+    change, and a description must identify the strategy.
 
     Args:
-        strategy: one, or what makes one
+        strategy: a strategy, or a function that makes one
 
     >>> from testifai.strategies import Ordered
     >>> check_strategy(Ordered(extra=3))
@@ -50,12 +49,12 @@ def check_strategy(strategy: Any) -> None:
     if described["use"] in STRATEGIES:
         game = _Game(BUDGETS[-1], False, SEEDS[0])
         own, rebuilt = (one.propose(game.progress(Outcomes(INPUTS))) for one in (first, resolve(described)))
-        require(_equal(own, rebuilt), who, "its description does not lead back to it")
+        require(same(own, rebuilt), who, "its description does not lead back to it")
 
 
 @dataclass(frozen=True)
 class _Game:
-    """A run with made-up outcomes: an input passes while severities add up to less than it stands."""
+    """A run with synthetic outcomes: an input passes up to a sum of severities that depends on its place."""
 
     budget: int | None
     needs_clean: bool
@@ -81,30 +80,28 @@ class _Game:
 
 
 def _play(make: Callable[[], Strategy], game: _Game, who: str) -> Outcomes:
-    """A whole run, each of its rounds looked at."""
     outcomes, strategy = Outcomes(INPUTS), make()
     progress = game.progress(outcomes)
     most = strategy.expected(progress)
-    for work in _rounds(strategy, progress, who):
+    for _ in range(MOST_ROUNDS):
+        before = _facts(outcomes)
+        work = strategy.propose(progress)
+        require(before == _facts(outcomes), who, "changes the outcomes it looks at")
+        if work is None:
+            break
         other = make().propose(game.progress(copy.deepcopy(outcomes)))
-        require(_equal(work, other), who, "the same progress does not lead to the same proposal: runs could not resume")
+        require(same(work, other), who, "the same progress does not lead to the same proposal: runs could not resume")
         _check_work(work, game, outcomes, who)
         game.record(work, outcomes)
-        _check_spent(outcomes, game, most, who)
+        spent = outcomes.total()
+        if game.budget is not None:
+            require(spent <= game.budget, who, f"spends {spent} inferences of a budget of {game.budget}")
+        require(spent <= most, who, f"spends {spent} inferences after expecting at most {most}")
+    else:
+        require(False, who, f"does not come to an end: {MOST_ROUNDS} rounds on {game.space.size} tests")
     require(len(outcomes) > 0, who, "proposes nothing at all")
     require(strategy.propose(progress) is None, who, "goes on after its end")
     return outcomes
-
-
-def _rounds(strategy: Strategy, progress: Progress, who: str) -> Iterator[Work]:
-    for _ in range(MOST_ROUNDS):
-        before = copy.deepcopy(progress.outcomes)
-        work = strategy.propose(progress)
-        require(_facts(before) == _facts(progress.outcomes), who, "changes the outcomes it looks at")
-        if work is None:
-            return
-        yield work
-    require(False, who, f"does not come to an end: {MOST_ROUNDS} rounds on {progress.space.size} tests")
 
 
 def _check_work(work: Work, game: _Game, outcomes: Outcomes, who: str) -> None:
@@ -118,15 +115,8 @@ def _check_work(work: Work, game: _Game, outcomes: Outcomes, who: str) -> None:
     require(work.missing(outcomes, np.unique(union)).any(), who, "proposes nothing that was not measured already")
 
 
-def _check_spent(outcomes: Outcomes, game: _Game, most: int, who: str) -> None:
-    spent = outcomes.total()
-    if game.budget is not None:
-        require(spent <= game.budget, who, f"spends {spent} inferences of a budget of {game.budget}")
-    require(spent <= most, who, f"spends {spent} inferences after expecting at most {most}")
-
-
 def _check_interrupted(make: Callable[[], Strategy], game: _Game, whole: Outcomes, who: str) -> None:
-    """A run of which each round is cut in half, once, and then taken up by another strategy ends alike."""
+    """Interrupt every other round halfway, and compare the end of the run with that of an uninterrupted one."""
     outcomes = Outcomes(INPUTS)
     for number in range(2 * MOST_ROUNDS):
         work = make().propose(game.progress(outcomes))
@@ -139,9 +129,3 @@ def _check_interrupted(make: Callable[[], Strategy], game: _Game, whole: Outcome
 def _facts(outcomes: Outcomes) -> dict[int, tuple[bytes, bytes]]:
     bits = {test: outcomes.bits(test) for test in outcomes}
     return {test: (tried.tobytes(), passed.tobytes()) for test, (tried, passed) in bits.items()}
-
-
-def _equal(one: Work | None, other: Work | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return same(one.configurations, other.configurations) and same(one.places, other.places)

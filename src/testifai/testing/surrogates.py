@@ -12,7 +12,7 @@ from testifai.support.types import Floats
 from testifai.surrogates.adapter import adapt
 from testifai.surrogates.base import PoolingSurrogate, Surrogate, takes_single
 from testifai.surrogates.fitting import Evidence
-from testifai.testing.assertions import Untouched, maker_of, require, require_flags, require_name, same
+from testifai.testing.assertions import maker_of, require, require_flags, require_name, same, unchanged
 
 SEVERITIES, AXES, INPUTS = 4, 3, 60
 # What another order of the same rows, or learning the same twice, may change: optimisers stop where it is flat.
@@ -21,15 +21,15 @@ ROUNDING = 1e-9
 
 
 def check_surrogate(surrogate: Any) -> None:
-    """Raise AssertionError where a surrogate breaks its contract.
+    """Raise AssertionError if a surrogate breaks its contract.
 
-    Fitting must return the surrogate, change no argument and give the same again, whatever the order of the tests.
-    Rates lie in 0..1 and follow what was measured; variances are not negative; bounds hold the estimate and widen with
-    confidence; those of a region lie within those of its tests. `update` on what was fitted must leave it about the
-    same. Hand over one that is not fitted, or what makes one.
+    Fitting must return the surrogate, change no argument and be reproducible in any order of the tests. Rates must be
+    in 0..1 and follow the outcomes. Variances must not be negative. Bounds must contain the estimate and widen with the
+    confidence, and those of a region must be within those of its tests. `update` with the fitted evidence must change
+    little.
 
     Args:
-        surrogate: one that is not fitted, or what makes one
+        surrogate: one that is not fitted, or a function that makes one
 
     >>> from testifai.surrogates import Forest
     >>> check_surrogate(Forest(trees=5))
@@ -39,15 +39,15 @@ def check_surrogate(surrogate: Any) -> None:
     who = require_name(first.name, "surrogate")
     require_flags(first, who, "pools", "plain_only")
     seen, everything = example_evidence(takes_single(first)), _grid()
-    _check_fit(first, seen, who)
+    with unchanged(who, "fit", seen):
+        require(seen.fit(first) is first, who, "fit does not return the surrogate")
     _check_rates(first, everything, who)
     _check_bounds(first, everything, who)
     _check_region(first, everything, who)
-    _check_covariance(first, everything, who)
     before = first.predict(everything)
-    again = _fit(adapt(make()), seen).predict(everything)
+    again = seen.fit(adapt(make())).predict(everything)
     require(same(tuple(before), tuple(again)), who, "two fits on the same evidence predict differently")
-    turned = _fit(adapt(make()), _shuffled(seen)).predict(everything)[0]
+    turned = _shuffled(seen).fit(adapt(make())).predict(everything)[0]
     require(_near(before[0], turned), who, "its estimates depend on the order of the tests it is fitted on")
     if isinstance(first, PoolingSurrogate):
         _check_reuse(first, make, seen, everything, who)
@@ -55,7 +55,7 @@ def check_surrogate(surrogate: Any) -> None:
 
 
 def example_evidence(single: bool = True) -> Evidence:
-    """The tests of up to two perturbations of a small space, each tried on the same inputs."""
+    """Return the tests of up to two perturbations of a small space, each with trials of the same inputs."""
     features = _grid()
     features = features[np.count_nonzero(features, axis=1) <= 2]
     hardness = np.random.default_rng(0).uniform(0, 12, INPUTS)
@@ -69,20 +69,9 @@ def _grid() -> Any:
     return np.array(list(itertools.product(range(SEVERITIES), repeat=AXES)), np.int64)
 
 
-def _fit(surrogate: Surrogate, seen: Evidence) -> Surrogate:
-    return seen.fit(surrogate)
-
-
-def _check_fit(surrogate: Surrogate, seen: Evidence, who: str) -> None:
-    arguments = Untouched(seen)
-    require(_fit(surrogate, seen) is surrogate, who, "fit does not return the surrogate")
-    arguments.check(who, "fit")
-
-
 def _check_rates(surrogate: Surrogate, rows: Any, who: str) -> None:
-    arguments = Untouched(rows)
-    mean, variance = surrogate.predict(rows)
-    arguments.check(who, "predict")
+    with unchanged(who, "predict", rows):
+        mean, variance = surrogate.predict(rows)
     require(np.shape(mean) == (len(rows),), who, f"predicts shape {np.shape(mean)} for {len(rows)} configurations")
     require(np.isfinite(mean).all(), who, "predicts rates that are no numbers")
     require(((mean >= 0) & (mean <= 1)).all(), who, "predicts rates outside 0..1")
@@ -119,9 +108,6 @@ def _check_region(surrogate: Surrogate, rows: Any, who: str) -> None:
         require(low <= estimate <= high, who, "the bounds of a region do not hold its estimate")
         inside = low >= lows.min() - ROUNDING and high <= highs.max() + ROUNDING
         require(inside, who, "the bounds of a region lie outside those of its tests")
-
-
-def _check_covariance(surrogate: Surrogate, rows: Any, who: str) -> None:
     found = surrogate.covariance(rows)
     if found is not None:
         require(np.shape(found) == (len(rows), len(rows)), who, f"its covariance has shape {np.shape(found)}")
@@ -130,12 +116,11 @@ def _check_covariance(surrogate: Surrogate, rows: Any, who: str) -> None:
 
 
 def _check_reuse(surrogate: PoolingSurrogate, make: Any, seen: Evidence, rows: Any, who: str) -> None:
-    """Check that an update on the same evidence changes little, and that learned parameters give the same again."""
     before = surrogate.predict(rows)
     other = adapt(make())
     assert isinstance(other, PoolingSurrogate)
     other.recall(surrogate.learned())
-    require(same(tuple(before), tuple(_fit(other, seen).predict(rows))), who, "recalled parameters predict differently")
+    require(same(tuple(before), tuple(seen.fit(other).predict(rows))), who, "recalled parameters predict differently")
     require(seen.update(surrogate) is surrogate, who, "update does not return the surrogate")
     after = surrogate.predict(rows)[0]
     require(_near(before[0], after), who, "update on what it was fitted on changes its estimates")
@@ -144,14 +129,13 @@ def _check_reuse(surrogate: PoolingSurrogate, make: Any, seen: Evidence, rows: A
 
 
 def _check_learning(make: Any, seen: Evidence, rows: Any, who: str) -> None:
-    """Where every trial passed it must predict more than where every one failed."""
     means = []
     for passed in (True, False):
         single = seen.single
         if single is not None:
             single = Trials(single.test, single.place, np.full(len(single.test), passed), single.inputs)
         world = Evidence(seen.features, seen.trials * passed, seen.trials, single)
-        means.append(_fit(adapt(make()), world).predict(rows)[0].mean())
+        means.append(world.fit(adapt(make())).predict(rows)[0].mean())
     require(means[0] > means[1] + 0.5, who, "predicts much the same whether every trial passes or none does")
 
 

@@ -7,21 +7,20 @@ from typing import Any
 import numpy as np
 
 from testifai.operational.base import Flags, Frame, Indices, Sample, draw
-from testifai.testing.assertions import Untouched, maker_of, require, require_name, same
+from testifai.testing.assertions import maker_of, require, require_name, same, unchanged
 
 SIZE, TESTS, SEED = 300, 60, 5
 
 
 def check_technique(technique: Any) -> None:
-    """Raise AssertionError where a technique breaks its contract.
+    """Raise AssertionError if a technique breaks its contract.
 
-    It must ask about existing examples only and for no more labels than it may, look at no label it did not ask for,
-    choose the same again with the same seed, and leave what it is handed alone. Its interval holds the estimate and
-    lies in 0..1, also from the first part of a sample; where every example fails it says so, and where none does.
-    Hand over a technique, or what makes one.
+    It must request labels of existing examples only, within its budget, use no other labels, select the same examples
+    with the same seed, and change no argument. Its interval must contain the estimate and be in 0..1, also for the
+    first part of a sample, and be right if every example fails or none does.
 
     Args:
-        technique: one, or what makes one
+        technique: a technique, or a function that makes one
 
     >>> from testifai.operational.random_sampling import SimpleRandom
     >>> check_technique(SimpleRandom())
@@ -45,7 +44,7 @@ def check_technique(technique: Any) -> None:
 
 
 def example_frame() -> tuple[Frame, Flags]:
-    """Examples of which some fail, more of those that are suspicious, and whether each does."""
+    """Return examples, and which of them fail: more often those with a high risk."""
     random = np.random.default_rng(0)
     risk = random.beta(1, 4, SIZE)
     features = np.stack([risk + random.normal(0, 0.1, SIZE), random.normal(size=SIZE)], axis=1)
@@ -60,9 +59,8 @@ def _draw(technique: Any, frame: Frame, failed: Flags, who: str) -> Sample:
         asked.update(batch.tolist())
         return failed[batch]
 
-    arguments = Untouched(frame)
-    sample = draw(technique, frame, TESTS, np.random.default_rng(SEED), label)
-    arguments.check(who, "plan")
+    with unchanged(who, "plan", frame):
+        sample = draw(technique, frame, TESTS, np.random.default_rng(SEED), label)
     require(0 < len(asked) <= TESTS, who, f"asks for {len(asked)} labels of at most {TESTS}")
     for name, values in sample.facts.items():
         count = len(sample.selected)
@@ -71,9 +69,8 @@ def _draw(technique: Any, frame: Frame, failed: Flags, who: str) -> Sample:
 
 
 def _estimate(technique: Any, frame: Frame, sample: Sample, who: str) -> tuple[float, float, float]:
-    arguments = Untouched(frame, sample)
-    accuracy, low, high = technique.estimate(frame, sample)
-    arguments.check(who, "estimate")
+    with unchanged(who, "estimate", frame, sample):
+        accuracy, low, high = technique.estimate(frame, sample)
     require(np.isfinite([accuracy, low, high]).all(), who, f"estimates {accuracy} in [{low}, {high}]")
     require(0 <= low <= high <= 1, who, f"its interval is [{low}, {high}]; one within 0..1 is accepted")
     # An estimator without bias may overshoot what an accuracy can be; its interval may not.

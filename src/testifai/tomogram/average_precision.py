@@ -9,8 +9,7 @@ from scipy.special import ndtri
 
 from testifai.errors import InputError
 from testifai.oracles.average_precision import THRESHOLDS, matches, mean_average_precision, weighted
-from testifai.runs.encoding import DETECTIONS, EXPECTED
-from testifai.runs.outcomes import Ids, Outcomes
+from testifai.runs.outcomes import DETECTIONS, EXPECTED, Ids, Outcomes
 from testifai.support.formatting import estimate_text
 from testifai.support.validation import number
 from testifai.tomogram.region_estimator import RawMean

@@ -1,9 +1,9 @@
-"""How people come to their own model: look at a model and a data set, check that they fit, write a spec that runs."""
+"""Writing a spec: inspect a model and a data set, and check that they fit together."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,16 @@ from numpy.typing import NDArray
 
 from testifai import data as datasets
 from testifai import models, oracles
+from testifai.data import Data
 from testifai.data.image_files import SizesDifferError
+from testifai.data.table_columns import DISCRETE, NUMERIC, Kind, is_number
+from testifai.data.tabular import NO_TARGET, guessed_target, read_columns
 from testifai.data.text_tables import columns
 from testifai.engine.inference import call
 from testifai.errors import InputError
+from testifai.models import Model
 from testifai.oracles.classes import predicted
+from testifai.perturb import get
 from testifai.runs.outcomes import visiting_order
 from testifai.session import compatibility
 from testifai.session.compatibility import ToleranceChoice
@@ -26,32 +31,32 @@ from testifai.session.observers import SURE, class_index_mismatch, near_chance
 from testifai.support import remote, validation
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.files import write_bytes
-from testifai.support.types import Record
-from testifai.wizard import tables
+from testifai.support.types import Array, Record
 from testifai.wizard.inspection import WORDS, Inspection, inspect_detector, open_detector, spec_text
-from testifai.wizard.tables import Columns
 
+Columns = tuple[Record, list[str]]  # options of a spec, and notes
 CLASSIFICATION, REGRESSION, DETECTION = TASKS = ("classification", "regression", "detection")
 TRIED_INPUTS = 500
 SCALES = ("unit", "signed", "raw")
+CLEARLY = 0.02  # by which the accuracy of another scale must be better than that of the first
 
-# Edits of texts, the most usual first; an axis is suggested where at least this share of the inputs has a place for it.
+# Edits of texts, the most common first; an axis needs this share of inputs with a place for it.
 _TEXT_AXES = ("typo", "synonym", "punctuation", "whitespace", "case")
 _WITH_PLACE = 0.5
 
 
 @dataclass(frozen=True)
 class UserHints:
-    """What the user says beforehand, because it cannot be seen, or is seen wrongly."""
+    """Options of the user."""
 
-    target: str | None = None  # of a table: the column that the model is to predict
-    trusted: tuple[str, ...] = ()  # of a file of skops: types to load
-    size: tuple[int, int] | None = None  # of images: height and width to bring all to
-    classes: tuple[str, ...] = ()  # what the model's outputs are called, in their order
+    target: str | None = None  # of a table: the column that the model predicts
+    trusted: tuple[str, ...] = ()  # types that a .skops file may load
+    size: tuple[int, int] | None = None  # height and width of all images
+    classes: tuple[str, ...] = ()  # names of the model's outputs
     task: str | None = None  # one of TASKS
 
     def check(self, kind: str, data: str) -> None:
-        """Refuse what does not fit data of this kind."""
+        """Raise InputError if a hint does not fit data of this kind."""
         for field, given, kinds in (
             ("--target", self.target, ("table",)),
             ("--size", self.size, ("folder",)),
@@ -62,11 +67,9 @@ class UserHints:
         validation.choice("--task", self.task, (None, *TASKS))
 
 
-NO_HINTS = UserHints()
-
-
-def write_spec(model: str, data: str, out: Path, hints: UserHints = NO_HINTS) -> Inspection:
-    """Look at both, try one batch, and write the spec; an existing file is left alone."""
+def write_spec(model: str, data: str, out: Path, hints: UserHints | None = None) -> Inspection:
+    """Inspect a model and a data set, try one batch, and write the spec, which must not exist."""
+    hints = hints or UserHints()
     if out.exists():
         raise InputError(f"init: {out} exists; choose another name with -o")
     if not out.parent.is_dir():
@@ -83,8 +86,9 @@ def write_spec(model: str, data: str, out: Path, hints: UserHints = NO_HINTS) ->
             found.model |= {next(iter(found.model)): _relative(model, folder)}
         found.data = {kind: _relative(data, folder), **found.data}
     else:
-        loaded, (columns, notes) = _loaded(kind, data, partial(_entry, model, folder, hints.trusted), folder, hints)
-        found = _look(model, loaded, folder, hints)
+        entry = partial(_entry, model, folder, hints.trusted)
+        loaded, (columns, notes) = _loaded(kind, data, entry, folder, hints)
+        found = _inspect(model, loaded, entry, folder, hints)
         found.data = {kind: _relative(data, folder), **columns}
         found.notes = [*notes, *found.notes]
     found.spec = str(out)
@@ -95,105 +99,144 @@ def write_spec(model: str, data: str, out: Path, hints: UserHints = NO_HINTS) ->
 def _loaded(
     kind: str, data: str, entry: Callable[[str], Record], folder: Path, hints: UserHints
 ) -> tuple[datasets.Data, Columns]:
-    """The data, and what a spec says of them."""
     if kind == "table":
-        columns = tables.columns(_load(entry("table"), folder), Path(data), hints.target)
-        return datasets.load(kind, data, **columns[0]), columns
-    options: Record = _columns(kind, data)
+        told = table_columns(_load(entry("table"), folder), Path(data), hints.target)
+        return datasets.load(kind, data, **told[0]), told
+    options: Record = {}
+    if kind in ("csv", "tsv", "jsonl"):
+        file = remote.place(data) if remote.is_address(data) else Path(data)
+        assert isinstance(file, Path), "a table is a file"
+        named = columns(kind, file)
+        options |= {"text": named.text[0] if len(named.text) == 1 else list(named.text)}
+        options |= {} if named.label is None else {"label": named.label}
     options |= {} if hints.size is None else {"size": list(hints.size)}
     options |= {"classes": list(hints.classes)} if hints.classes else {}
     try:
         loaded = datasets.load(kind, data, **options)
-        _tried(loaded)  # which finds images of another size
+        _tried(loaded)  # raises SizesDifferError
         return loaded, (options, [])
     except SizesDifferError:
-        size = _size_of(_load(entry("images"), folder))
-        if size is None:
+        # Resize to the (batch, height, width, channels) or (batch, channels, height, width) of the model.
+        shape: Any = getattr(_load(entry("images"), folder), "input_shape", None)
+        if shape is None or len(shape) != 4:
             raise
-        note = f"Images differ in size: all are brought to {size[0]}×{size[1]}, which the model takes."
-        options |= {"size": list(size)}
+        height, width = shape[1:3] if shape[3] in (1, 3) and shape[1] not in (1, 3) else shape[2:4]
+        if not isinstance(height, int) or not isinstance(width, int):
+            raise
+        note = f"Images differ in size: all are brought to {height}×{width}, which the model takes."
+        options |= {"size": [height, width]}
         return datasets.load(kind, data, **options), (options, [note])
 
 
 def _tried(data: datasets.Data) -> tuple[NDArray[np.intp], Batch]:
-    """The inputs that the model is tried on, by number."""
+    """Return the numbers and the inputs that the model is tried on."""
     places = visiting_order(len(data), 0)[:TRIED_INPUTS]
     return places, datasets.rows(data.inputs, places)
 
 
-def _size_of(adapter: models.Model) -> tuple[int, int] | None:
-    """Height and width of the images that a model takes; None where it does not say."""
-    shape: Any = getattr(adapter, "input_shape", None)
-    if shape is None or len(shape) != 4:
-        return None
-    height, width = shape[1:3] if shape[3] in (1, 3) and shape[1] not in (1, 3) else shape[2:4]
-    return (height, width) if isinstance(height, int) and isinstance(width, int) else None
+@dataclass(frozen=True)
+class _Candidate:
+    """A model with options of its spec, and its outputs."""
+
+    options: Record
+    adapter: models.Model
+    outputs: Array
+    tolerance: ToleranceChoice | None
+    accuracy: float | None
 
 
-def _look(model: str, data: datasets.Data, folder: Path, hints: UserHints) -> Inspection:
+def _try(
+    entry: Record,
+    options: Record,
+    folder: Path,
+    task: str | None,
+    data: datasets.Data,
+    labels: Array | None,
+    batch: Batch,
+) -> _Candidate:
+    adapter = models.wrap(_load({**entry, **options}, folder), data.schema)
+    outputs = call(adapter, batch, WORDS[_kind(batch)])
+    tolerance: ToleranceChoice | None
+    if task == REGRESSION:
+        known = data.labels
+        tolerance = compatibility.clean_tolerance(outputs) if known is None else compatibility.tolerance(known)
+    else:
+        tolerance = None if task == CLASSIFICATION else compatibility.fitting(adapter, data, outputs)
+    if labels is None:
+        return _Candidate(options, adapter, outputs, tolerance, None)
+    oracle: oracles.Oracle = oracles.resolve("label") if tolerance is None else tolerance.oracle
+    if tolerance is None:
+        labels = models.align_labels(labels, data.classes, adapter.class_values)
+        oracle.check(labels, adapter.classes)
+    accuracy = float(oracle.judge(outputs, labels, None).passed.mean())
+    return _Candidate(options, adapter, outputs, tolerance, accuracy)
+
+
+def _inspect(
+    model: str, data: datasets.Data, entry_of: Callable[[str], Record], folder: Path, hints: UserHints
+) -> Inspection:
     places, batch = _tried(data)
-    kind = _kind(batch)
+    kind, texts = _kind(batch), isinstance(batch, list)
     if kind == "images" and np.asarray(batch).dtype != np.uint8:
         raise InputError(f"data: images must be uint8 (0 to 255), got {np.asarray(batch).dtype}")
-    entry = _entry(model, folder, hints.trusted, kind)
+    entry = entry_of(kind)
     labels = None if data.labels is None else data.labels[places]
-    best: tuple[float, Record, Any, Any, ToleranceChoice | None] | None = None
-    problem: InputError | None = None
-    tried: list[str] = []
-    for options in [{"scale": scale} for scale in SCALES] if kind == "images" and "onnx" in entry else [{}]:
+    scaled = kind == "images" and "onnx" in entry
+    candidates: list[_Candidate] = []
+    problems: list[InputError] = []
+    for options in [{"scale": scale} for scale in SCALES] if scaled else [{}]:
         try:
-            adapter = models.wrap(_load({**entry, **options}, folder), data.schema)
-            outputs = call(adapter, batch, WORDS[kind])
-            tolerance = _tolerance(hints.task, adapter, data, outputs)
-            score = -1.0 if labels is None else _accuracy(adapter, outputs, labels, data.classes, tolerance)
+            candidates.append(_try(entry, options, folder, hints.task, data, labels, batch))
         except InputError as error:
-            problem = problem or error
-            continue
-        if "scale" in options:
-            tried.append(f"{options['scale']} {score:.3f}")
-        # The first candidate is the likeliest; another has to be clearly better.
-        if best is None or score > best[0] + 0.02:
-            best = (score, options, adapter, outputs, tolerance)
-    if best is None:
-        raise problem or InputError(f"model: {model} cannot be used with these data")
-    score, options, adapter, outputs, tolerance = best
-    accuracy = None if labels is None else score
+            problems.append(error)
+    if not candidates:
+        raise problems[0]
+    best = candidates[0]  # the most common one
+    for other in candidates[1:]:
+        if (other.accuracy or 0) > (best.accuracy or 0) + CLEARLY:
+            best = other
+    adapter, tolerance, accuracy = best.adapter, best.tolerance, best.accuracy
+    classes = adapter.classes if tolerance is None else None
+    if tolerance is None and not classes and data.labels is not None and data.labels.ndim == 1:
+        classes = len(data.classes) if data.classes else int(data.labels.max()) + 1
+    returned = "scores" if best.outputs.ndim == 2 else "one number or label per input"
     found = Inspection(
-        model={**entry, **options},
+        model={**entry, **best.options},
         data={},
         inputs=len(data),
         kind=kind,
-        shape=() if isinstance(batch, list) else tuple(np.asarray(batch).shape[1:]),
-        classes=_classes(adapter, data) if tolerance is None else None,
-        outputs=_outputs_in_words(outputs, tolerance),
+        shape=() if texts else tuple(np.asarray(batch).shape[1:]),
+        classes=classes,
+        outputs=returned if tolerance is None else "one number per input",
         oracle="tolerance" if tolerance is not None else "consistency" if labels is None else "label",
         accuracy=accuracy,
         tried=len(batch),
-        spec="",
         tolerance=tolerance,
     )
-    if isinstance(batch, list):
-        found.axes = _text_axes(batch)
+    if texts:
+        from testifai.perturb.text import edits
+
+        reached = {name: 1 - edits(f"text.{name}", batch, 1).untouched / len(batch) for name in _TEXT_AXES}
+        found.axes = tuple(name for name, share in reached.items() if share >= _WITH_PLACE)[:3]
+        if not found.axes:
+            found.axes = _TEXT_AXES[:1]
+            found.notes.append("Warning: most of these inputs have no place for an edit, of whichever kind.")
     elif kind == "table":
-        found.axes = tables.axes(adapter, data, places)
-    if isinstance(batch, list) and not found.axes:
-        found.axes = _TEXT_AXES[:1]
-        found.notes.append("Warning: most of these inputs have no place for an edit, of whichever kind.")
-    if len(tried) > 1 and accuracy is not None:
-        found.notes.append(f"Scales tried (accuracy): {', '.join(tried)}; took {options['scale']}.")
+        found.axes = table_axes(adapter, data, places)
+    if len(candidates) > 1 and accuracy is not None:
+        tried = ", ".join(f"{one.options['scale']} {one.accuracy:.3f}" for one in candidates)
+        found.notes.append(f"Scales tried (accuracy): {tried}; took {best.options['scale']}.")
     if tolerance is not None:
-        found.notes += tolerance.notes(outputs, labels)
-    elif labels is None:
+        found.notes += tolerance.notes(best.outputs, labels)
+    elif labels is None or accuracy is None:
         found.notes.append("The data have no labels: the oracle is consistency with the clean output.")
     else:
         aligned = models.align_labels(labels, data.classes, adapter.class_values)
-        texts = isinstance(batch, list)
-        line = near_chance(round(score * len(batch)), len(batch), aligned, found.classes, texts=texts)
-        otherwise = (
-            class_index_mismatch(aligned, predicted(outputs), data.classes, found.classes) if score < SURE else None
-        )
-        line = line if otherwise is None else str(otherwise)
-        found.notes += [f"Warning: {line}."] if line else []
+        warning = near_chance(round(accuracy * len(batch)), len(batch), aligned, classes, texts=texts)
+        if accuracy < SURE:
+            mismatch = class_index_mismatch(aligned, predicted(best.outputs), data.classes, classes)
+            warning = warning if mismatch is None else str(mismatch)
+        found.notes += [f"Warning: {warning}."] if warning else []
     return found
 
 
@@ -203,24 +246,13 @@ def _kind(batch: Batch) -> str:
     return "images" if np.asarray(batch).ndim >= 3 else "table"
 
 
-def _columns(kind: str, data: str) -> Record:
-    """Which columns of a table of texts are read, said so that it can be changed."""
-    if kind not in ("csv", "tsv", "jsonl"):
-        return {}
-    file = remote.place(data) if remote.is_address(data) else Path(data)
-    assert isinstance(file, Path), "a table is a file"
-    found = columns(kind, file)
-    entry: Record = {"text": found.text[0] if len(found.text) == 1 else list(found.text)}
-    return entry if found.label is None else {**entry, "label": found.label}
-
-
 def _entry(model: str, folder: Path, trusted: tuple[str, ...], kind: str) -> Record:
-    """The spec's lines for the model: what it is, and the files beside it that it needs."""
-    path = Path(model)
-    if ":" in model and not path.exists() and not remote.is_address(model):
+    """Return the options of a spec's [model]: its kind and path, and companion files."""
+    path, remotely = Path(model), remote.is_address(model)
+    if ":" in model and not path.exists() and not remotely:
         return {"python": model}
     found = models.recognise(path)
-    if found is None and not path.exists() and not remote.is_address(model):
+    if found is None and not path.exists() and not remotely:
         raise InputError(f"model: {model} does not exist")
     if found is None:
         raise InputError(
@@ -236,51 +268,65 @@ def _entry(model: str, folder: Path, trusted: tuple[str, ...], kind: str) -> Rec
 
 
 def _load(entry: Record, folder: Path) -> models.Model:
-    options = dict(entry)
-    kind = next(iter(options))
-    return models.load(kind, options.pop(kind), folder=folder, **options)
-
-
-def _text_axes(batch: Batch) -> tuple[str, ...]:
-    """Up to three kinds of edits for which these texts have places."""
-    from testifai.perturb.text import edits
-
-    reached = {name: 1 - edits(f"text.{name}", batch, 1).untouched / len(batch) for name in _TEXT_AXES}
-    return tuple(name for name, share in reached.items() if share >= _WITH_PLACE)[:3]
-
-
-def _tolerance(task: str | None, adapter: models.Model, data: datasets.Data, outputs: Any) -> ToleranceChoice | None:
-    """How far answers may be off, where they are numbers by the task that is told, or by what they look like."""
-    if task == CLASSIFICATION:
-        return None
-    if task == REGRESSION:
-        return compatibility.clean_tolerance(outputs) if data.labels is None else compatibility.tolerance(data.labels)
-    return compatibility.fitting(adapter, data, outputs)
-
-
-def _accuracy(adapter: models.Model, outputs: Any, labels: Any, names: Any, tolerance: ToleranceChoice | None) -> float:
-    if tolerance is not None:
-        return float(tolerance.oracle.judge(outputs, labels, None).passed.mean())
-    aligned = models.align_labels(labels, names, adapter.class_values)
-    oracle = oracles.resolve("label")
-    oracle.check(aligned, adapter.classes)
-    return float(oracle.judge(outputs, aligned, None).passed.mean())
-
-
-def _outputs_in_words(outputs: Any, tolerance: ToleranceChoice | None) -> str:
-    if tolerance is not None:
-        return "one number per input"
-    return "scores" if outputs.ndim == 2 else "one number or label per input"
-
-
-def _classes(adapter: models.Model, data: datasets.Data) -> int | None:
-    known = adapter.classes
-    if known or data.labels is None or data.labels.ndim != 1:
-        return known
-    return len(data.classes) if data.classes else int(data.labels.max()) + 1
+    (kind, source), *options = entry.items()
+    return models.load(kind, source, folder=folder, **dict(options))
 
 
 def _relative(path: str, folder: Path) -> str:
-    if remote.is_address(path):
-        return path
-    return Path(os.path.relpath(Path(path).resolve(), folder)).as_posix()
+    return path if remote.is_address(path) else Path(os.path.relpath(Path(path).resolve(), folder)).as_posix()
+
+
+def table_columns(model: Model, path: Path, target: str | None) -> Columns:
+    """Return the target, by default guessed from names and the model's columns, and the columns for the model."""
+    names = list(read_columns(path, 1))
+    notes: list[str] = []
+    if target is None:
+        target, how = _target(names, getattr(model, "columns", None))
+        notes += [f"Target: {target}, {how}." if target else "No target: the model takes all columns."]
+    features = _features([name for name in names if name != target], model)
+    told: Record = {"target": target}
+    if features is None:
+        return told, notes
+    return {**told, "features": features}, [*notes, f"Columns for the model: {len(features)} of {len(names)}."]
+
+
+def table_axes(model: Model, data: Data, places: Any) -> tuple[str, ...]:
+    """Return perturbations of the suite tabular that have columns to change, and that the model supports."""
+    assert data.table is not None
+    kinds: set[Kind] = {column.kind for column in data.table.columns}
+    wanted = [("noise", NUMERIC), ("swap", DISCRETE), ("outlier", NUMERIC), ("stale", (*NUMERIC, *DISCRETE))]
+    fitting = [name for name, own in wanted if kinds & set(own)]
+    missing = get("tabular.missing")
+    batch = np.asarray(data.inputs[places[:8]], np.float64)
+    try:
+        holes = missing.apply(batch, len(missing.severities) - 1, table=data.table)
+        call(model, holes, "to see whether it takes missing values")
+    except InputError:
+        return tuple(fitting[:3])
+    return (*fitting[:1], "missing", *fitting[1:])[:3]
+
+
+def _target(names: Sequence[str], own: Sequence[str] | None) -> tuple[str, str]:
+    named = guessed_target(names)
+    if named:
+        return named, "by its name"
+    # LightGBM writes _ for a space.
+    known = {*(own or ()), *(name.replace("_", " ") for name in own or ())}
+    left = [name for name in names if own is not None and name not in known and not is_number(name)]
+    if own is not None and not left:
+        return NO_TARGET, ""
+    if len(left) == 1:
+        return left[0], "the only column that the model does not take"
+    return names[-1], 'the last column; change it with target = "…" or --target'
+
+
+def _features(rest: Sequence[str], model: Model) -> list[str] | None:
+    """Return the columns for the model; None if all are."""
+    columns, width = getattr(model, "columns", None), getattr(model, "width", None)
+    if columns is not None:
+        known = {name: name for name in rest} | {name.replace(" ", "_"): name for name in rest}
+        taken = [known[name] for name in columns if name in known]
+        # If some are missing, all are passed on: the error of the model names the missing ones.
+        return None if len(taken) < len(columns) or set(taken) == set(rest) else taken
+    plain = [name for name in rest if not is_number(name)]
+    return plain if len(plain) < len(rest) and len(plain) == width else None

@@ -1,4 +1,4 @@
-"""What was seen of a model and a data set, in words and as the spec it makes."""
+"""Findings about a model and a data set, in words and as a spec; inspection of detectors."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from testifai.statistics.intervals import wilson
 from testifai.support.types import Record
 
 WORDS = {"images": "images", "table": "rows", "texts": "texts", "pairs": "pairs of texts"}
-# Colour images up to this side are like those of CIFAR-10, larger ones like those of ImageNet.
-_SMALL_PHOTOGRAPH = 64
+SHOWN = (
+    "inputs", "kind", "shape", "classes", "outputs", "oracle", "accuracy", "tried", "model", "data", "notes", "spec",
+)  # fmt: skip
+_SMALL_PHOTOGRAPH = 64  # largest side of images that are like those of CIFAR-10, not of ImageNet
 BOXES = "boxes"  # what a detector returns
 FED = '# layout = "NCHW"   scale = "unit" (x/255) | "raw" | "signed"   mean = [...]   std = [...]'
 FED_DETECTOR = """# fit = "centre" | "corner" | "stretch"   bgr = true   nms = 0.45 (overlap of two boxes of one thing)
@@ -39,7 +41,7 @@ ORACLES = {
 
 @dataclass
 class Inspection:
-    """What was seen of a model and a data set."""
+    """Properties of a model and a data set, and options of their spec."""
 
     model: Record
     data: Record
@@ -51,13 +53,13 @@ class Inspection:
     oracle: str
     accuracy: float | None
     tried: int
-    spec: str
+    spec: str = ""
     notes: list[str] = field(default_factory=list)
-    axes: tuple[str, ...] = ()  # of texts and tables, suggested
-    tolerance: ToleranceChoice | None = None  # of answers that are numbers
+    axes: tuple[str, ...] = ()  # suggested, of texts and tables
+    tolerance: ToleranceChoice | None = None  # if outputs are numbers
 
     def lines(self) -> list[str]:
-        """The findings in words."""
+        """Return the findings in words."""
         size = f" of {' x '.join(map(str, self.shape))}" if self.shape else ""
         classes = f", {self.classes} classes" if self.classes else ""
         lines = [f"Data: {self.inputs:,} {WORDS[self.kind]}{size}{classes}. Model: returns {self.outputs}."]
@@ -69,45 +71,33 @@ class Inspection:
 
     def as_dict(self) -> Record:
         """Plain data for JSON."""
-        return {
-            "inputs": self.inputs, "kind": self.kind, "shape": list(self.shape), "classes": self.classes,
-            "outputs": self.outputs, "oracle": self.oracle, "accuracy": self.accuracy, "tried": self.tried,
-            "model": self.model, "data": self.data, "notes": self.notes, "spec": self.spec,
-        }  # fmt: skip
+        return {name: getattr(self, name) for name in SHOWN} | {"shape": list(self.shape)}
 
 
-def _suite(shape: tuple[int, ...]) -> tuple[str, str]:
-    """The suite made for images of this shape, and one of its perturbations beside brightness and motion blur."""
-    if len(shape) == 2 or shape[2] == 1:
-        return "mnist_c", "zoom"
-    return "cifar_c" if max(shape[:2]) <= _SMALL_PHOTOGRAPH else "imagenet_c", "contrast"
-
-
-def _space_text(found: Inspection) -> tuple[str, str]:
-    """The axes, and a query of mild conditions on them."""
+def _axes(found: Inspection) -> tuple[str, str]:
+    """Return the lines of the axes, and a query for mild conditions."""
+    details = "all severities"
     if found.axes:
         suite, uses = "tabular" if found.kind == "table" else "text", {name: name for name in found.axes}
-        all_of_them = "all severities" if found.kind == "table" else "0 to 5 edits in each text"
+        details = details if found.kind == "table" else "0 to 5 edits in each text"
     elif found.outputs == BOXES:
         suite, uses = "deeptest", {name: name for name in ("brightness", "translate", "contrast")}
-        all_of_them = "all severities"
     else:
-        suite, second = _suite(found.shape)
+        grey = len(found.shape) == 2 or found.shape[2] == 1
+        second = "zoom" if grey else "contrast"
+        suite = "mnist_c" if grey else "cifar_c" if max(found.shape[:2]) <= _SMALL_PHOTOGRAPH else "imagenet_c"
         uses = {"brightness": "brightness", second: second, "blur": "motion_blur"}
-        all_of_them = "all severities"
-    chosen = (None, "[0, 1, 3, 5]", "{ low = 1, high = 4 }")
     lines = []
-    for (name, use), severities in zip(uses.items(), chosen, strict=False):
-        if severities is None:
-            lines.append(f'{name} = "{suite}.{use}"   # {all_of_them}; see: testifai list perturbations {suite}')
-        else:
-            lines.append(f'{name} = {{ use = "{suite}.{use}", severities = {severities} }}')
+    severities = ("", ", severities = [0, 1, 3, 5]", ", severities = { low = 1, high = 4 }")
+    for (name, use), chosen in zip(uses.items(), severities, strict=False):
+        lines.append(f'{name} = {{ use = "{suite}.{use}"{chosen} }}')
+    first, use = next(iter(uses.items()))
+    lines[0] = f'{first} = "{suite}.{use}"   # {details}; see: testifai list perturbations {suite}'
     mild = " and ".join(f"{name} <= {most}" for name, most in zip(uses, (2, 1), strict=False))
     return "\n".join(lines), f"{mild} and order <= 2" if len(uses) > 1 else mild
 
 
 def spec_text(found: Inspection) -> str:
-    """The commented spec."""
     model = "\n".join(f"{key} = {_toml(value)}" for key, value in found.model.items())
     if "onnx" in found.model and (found.kind == "images" or (found.kind == "table" and not found.data.get("table"))):
         model += f"\n{FED_DETECTOR if 'head' in found.model else FED}"
@@ -118,11 +108,15 @@ def spec_text(found: Inspection) -> str:
         data += """
 # categories = ["…"]        # columns whose numbers are names of something; texts are known as such
 # missing = -999            # what stands for a missing value, in the file and for the model; by default NaN"""
-    axes, gate = _space_text(found)
+    axes, gate = _axes(found)
     if found.kind == "table":
         axes += '\n# columns = ["…"] inside the braces changes these columns alone; by default all that fit'
-    # What was seen on a few inputs, with room for chance: a first run should not fail over it.
-    oracle = _oracle_text(found)
+    if found.tolerance is None:
+        oracle = ORACLES[found.oracle].replace("%s", "clean" if found.accuracy is None else "labels")
+    else:
+        told = ", ".join(f"{key} = {_toml(value)}" for key, value in found.tolerance.oracle.describe().items())
+        oracle = f"oracle = {{ {told} }}   # how far an answer may be off; with relative = true, as a share"
+    # Below the accuracy on a few inputs, so that chance does not fail the first run.
     floor = "1.0" if found.accuracy is None else f"{max(0.0, found.accuracy - 0.05):.2f}"
     return f"""# Check it: testifai check {Path(found.spec).name}    Run it: testifai run {Path(found.spec).name}
 
@@ -155,25 +149,18 @@ at_least = {floor}
 """
 
 
-def _oracle_text(found: Inspection) -> str:
-    if found.tolerance is not None:
-        told = ", ".join(f"{key} = {_toml(value)}" for key, value in found.tolerance.oracle.describe().items())
-        return f"oracle = {{ {told} }}   # how far an answer may be off; with relative = true, as a share"
-    return ORACLES[found.oracle].replace("%s", "clean" if found.accuracy is None else "labels")
-
-
 def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
 TRIED_IMAGES = 100
-COUNTED = 5  # images whose boxes are counted, to be told
-USUAL_SIZE = [640, 640]  # of the canvas, where a graph takes any
+COUNTED = 5  # images whose boxes are counted for a note
+COMMON_SIZE = [640, 640]  # for graphs that accept any size
 BOXED = ("coco", "yolo")  # kinds of data with boxes
 
 
 def open_detector(model: str, kind: str, folder: Path) -> tuple[models.Model, Record] | None:
-    """The detector in a file, or in code for data with boxes, and what a spec says of it; None for other models."""
+    """Load a detector from a file, or from code for data with boxes; return it and its options; None for others."""
     path = Path(model)
     if kind in BOXED and ":" in model and not path.exists():
         return models.load("python", model, folder=folder), {"python": model}
@@ -184,15 +171,15 @@ def open_detector(model: str, kind: str, folder: Path) -> tuple[models.Model, Re
     try:
         found = OnnxPart(onnx=model).load(Path())
     except AnySizeError:
-        options = {"size": USUAL_SIZE}
-        found = OnnxDetector(path, size=USUAL_SIZE)
+        options = {"size": COMMON_SIZE}
+        found = OnnxDetector(path, size=COMMON_SIZE)
     if not isinstance(found, OnnxDetector):
         return None
     return found, {"onnx": model, "head": found.head.name, **options}
 
 
 def inspect_detector(detector: models.Model, entry: Record, kind: str, path: str) -> Inspection:
-    """Try it on some photographs, against their boxes if they have any."""
+    """Run a detector on some images, and compare with their boxes if they have any."""
     options: Record = {"size": "own"} if kind == "folder" else {}
     empty = without_boxes(path) if kind == "yolo" else 0
     if empty:
@@ -212,8 +199,11 @@ def inspect_detector(detector: models.Model, entry: Record, kind: str, path: str
     sure = (outputs[..., CLASS] != NONE) & (outputs[..., CONFIDENCE] >= Detection().confidence)
     counted = sure[:COUNTED].sum(axis=1)
     each = ", ".join(map(str, counted.tolist()))
+    read = "Returned"
+    if isinstance(detector, OnnxDetector):
+        read = f"Outputs {detector.shown_outputs} read as {detector.head.name}"
     notes = [
-        f"{_read_as(detector)}: {int(counted.sum())} boxes on {len(counted)} images ({each}) from a confidence of "
+        f"{read}: {int(counted.sum())} boxes on {len(counted)} images ({each}) from a confidence of "
         f"{Detection().confidence:g} on."
     ]
     if empty:
@@ -242,12 +232,5 @@ def inspect_detector(detector: models.Model, entry: Record, kind: str, path: str
         oracle="detection",
         accuracy=None if oracle_says is None else float(oracle_says.passed.mean()),
         tried=len(rows),
-        spec="",
         notes=notes,
     )
-
-
-def _read_as(detector: models.Model) -> str:
-    if isinstance(detector, OnnxDetector):
-        return f"Outputs {detector.shown_outputs} read as {detector.head.name}"
-    return "Returned"

@@ -10,8 +10,7 @@ import pytest
 import testifai as ta
 from testifai.data import from_arrays
 from testifai.data.sample import demo_model_path
-from testifai.session.provenance import changed, hashes, sources
-from testifai.session.stored_runs import open_run
+from testifai.session.stored_runs import changed, hashes, open_run, sources
 from testifai.spec.parsing import parse, read
 
 DATA = from_arrays(np.zeros((4, 2)), np.zeros(4, int))
