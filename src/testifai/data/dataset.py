@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from mmap import mmap
@@ -43,7 +43,17 @@ class DataPart(Part):
 
     @abstractmethod
     def load(self, folder: Path) -> Data:
-        """The data themselves; files and modules are looked for in the folder first."""
+        """Return the data; relative paths and modules are searched in the folder first."""
+
+
+class FilePart(DataPart):
+    """A reader whose first field is the file or folder that `read` gets, followed by the other options."""
+
+    read: ClassVar[Callable[..., Data]]
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return type(self).read(options.pop(self.FILES[0]), **options)
 
 
 def visible_files(folder: Path) -> list[Path]:
