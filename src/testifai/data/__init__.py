@@ -45,10 +45,10 @@ LOADERS = Registry(
     "testifai.data",
     {
         "npz": "testifai.data.array_files:NpzPart",
-        "coco": "testifai.data.coco:CocoPart",
-        "yolo": "testifai.data.yolo:YoloPart",
+        "coco": "testifai.data.boxed_images:CocoPart",
+        "yolo": "testifai.data.boxed_images:YoloPart",
         "folder": "testifai.data.image_folder:FolderPart",
-        "masks": "testifai.data.masks:MasksPart",
+        "masks": "testifai.data.image_folder:MasksPart",
         "cifar": "testifai.data.array_files:CifarPart",
         "idx": "testifai.data.array_files:IdxPart",
         "table": "testifai.data.tabular:TablePart",

@@ -18,15 +18,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data.class_names import ClassNames, numbered
+from testifai.data.class_names import Classes, ClassNames, numbered
 from testifai.data.dataset import Data, FilePart, from_arrays, visible_files
 from testifai.data.lazy import LazyInputs, MappedInputs
 from testifai.errors import InputError, suggest
 from testifai.support.files import existing
 from testifai.support.options_base import Count, File
 from testifai.support.types import Array
-
-Classes = Sequence[str] | Mapping[str, int | str] | None
 
 
 def _with_classes(inputs: Any, labels: Any, classes: Classes, name: str) -> Data:
@@ -303,9 +301,7 @@ def _cifar_files(path: Path | list[Path], split: str | None) -> list[Path]:
 def _count_classes(files: Sequence[Path]) -> int:
     """10 or 100 classes, whichever divides the sizes of the files into whole images."""
     sizes = [file.stat().st_size for file in files]
-    fitting = [
-        count for count, extra in _LABEL_BYTES.items() if all(size % (extra + _PIXELS) == 0 for size in sizes)
-    ]
+    fitting = [count for count, extra in _LABEL_BYTES.items() if all(size % (extra + _PIXELS) == 0 for size in sizes)]
     if len(fitting) == 2:
         raise InputError(f"data: {files[0].name} could be CIFAR-10 or CIFAR-100; set classes to 10 or 100")
     if not fitting:

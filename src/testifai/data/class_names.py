@@ -14,9 +14,10 @@ from testifai.support.options_base import Words
 
 # A spec has words for both; Python also hands over tuples and arrays.
 ClassNames = dict[str, int | str] | Words
+Classes = Sequence[str] | Mapping[str, int | str] | None
 
 
-def numbered(data: Data, classes: Sequence[str] | Mapping[str, int | str] | None) -> Data:
+def numbered(data: Data, classes: Classes) -> Data:
     """The data with labels numbered as the model numbers its outputs.
 
     A list names the outputs in their order; classes of the data are found in it by name, and data whose labels are

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from testifai.data.dataset import Data
 from testifai.data.array_files import NpzPart
+from testifai.data.dataset import Data
 from testifai.errors import InputError
 
 
