@@ -1,7 +1,7 @@
 """Data sets: arrays, files and folders, read into one record.
 
-A reader is one file with a `DataPart`, which declares the options in a spec and recognises the reader's files, and one
-line in `LOADERS`, or an entry point of another package.
+A reader is a `DataPart`, which declares the options in a spec and recognises the reader's files, and one line in
+`LOADERS`, or an entry point of another package.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
     "wrap",
 ]
 
-# `recognise` asks them in this order: those that look for more in a file or folder come first.
+# `recognise` tries them in this order: the more specific ones come first.
 LOADERS = Registry(
     "data",
     "testifai.data",

@@ -1,4 +1,4 @@
-"""Which label is which output of the model, told by the user: a list of names, or a table."""
+"""The user's mapping of labels to outputs of the model: a list of names, or a table."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from testifai.data.dataset import Data
 from testifai.errors import InputError, suggest
 from testifai.support.options_base import Words
 
-# A spec has words for both; Python also hands over tuples and arrays.
+# The types in a spec; Python callers may also pass tuples and arrays.
 ClassNames = dict[str, int | str] | Words
 Classes = Sequence[str] | Mapping[str, int | str] | None
 
 
 def numbered(data: Data, classes: Classes) -> Data:
-    """The data with labels numbered as the model numbers its outputs.
+    """Return the data with labels numbered as the outputs of the model.
 
-    A list names the outputs in their order; classes of the data are found in it by name, and data whose labels are
-    numbers get these names. A table says for each class of the data (or number of one) the output, or what the model
-    calls it.
+    A list names the outputs in their order: classes of the data are found in it by name, and numeric labels get these
+    names. A table has the output, or its name, for each class of the data.
 
     >>> from testifai.data.dataset import from_arrays
     >>> birds = from_arrays(np.zeros((3, 2)), ["owl", "crow", "owl"])

@@ -1,4 +1,4 @@
-"""A data set in memory or on disk: inputs, labels where there are any, class names."""
+"""A data set in memory or on disk: inputs, labels if there are any, class names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from testifai.support.types import Array
 class DataPart(Part):
     """Options of a data reader in a spec's [data] table; each reader has its own subclass.
 
-    A reader that is to be found by path alone sets `suffixes`, or overrides `recognises`.
+    A reader that `recognise` should find by path sets `suffixes`, or overrides `recognises`.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()  # lower-case, with the dot
@@ -57,7 +57,7 @@ class FilePart(DataPart):
 
 
 def visible_files(folder: Path) -> list[Path]:
-    """The files of a folder by name, without hidden ones; none if it is not a folder."""
+    """The files of a folder, sorted, without hidden ones; none if it is not a folder."""
     entries = sorted(folder.iterdir()) if folder.is_dir() else []
     return [entry for entry in entries if entry.is_file() and not entry.name.startswith(".")]
 
@@ -69,8 +69,8 @@ Inputs = Array | list[str] | list[Pair] | Images | LazyInputs
 class Data:
     """Inputs (first axis = input), their labels and the names of the classes.
 
-    `side` says which text of each input is perturbed where the inputs are pairs of texts. `schema` says what the
-    columns are where the inputs are rows of a table with names; what is missing in them is NaN.
+    `side` is the text of each pair that is perturbed. `schema` describes the columns of a table with names, whose
+    missing values are NaN.
     """
 
     inputs: Inputs
@@ -94,7 +94,7 @@ class Data:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes when inputs, labels, classes, side or columns change; computed when first asked for."""
+        """A hash of inputs, labels, classes, side and columns."""
         return fingerprint_data(
             self.inputs,
             self.labels,
@@ -106,7 +106,7 @@ class Data:
 
     @cached_property
     def table(self) -> Table | None:
-        """What the columns of a table are: as told, or as an array of rows shows them; None for other inputs."""
+        """The columns of a table, from `schema` or from an array of rows; None for other inputs."""
         inputs = self.inputs
         if self.schema is not None or isinstance(inputs, list) or inputs.ndim != 2 or inputs.dtype.kind not in "biuf":
             return self.schema
@@ -151,14 +151,19 @@ def _read_inputs(inputs: Any) -> Inputs:
     if _is_file(inputs):
         inputs = MappedInputs.of(inputs)
     if isinstance(inputs, LazyInputs):
-        if inputs.dtype.kind == "f" and inputs.contents is None:  # else each is looked at when it is read
+        if inputs.dtype.kind == "f" and inputs.contents is None:  # else each is checked when it is read
             _check_finite(inputs)
         return inputs
     if isinstance(inputs, str | bytes | dict | set | frozenset):
         raise InputError(f"inputs: {type(inputs).__name__} is not accepted; an array or a list of strings is")
     if isinstance(inputs, list | tuple) and inputs:
         if isinstance(inputs[0], str):
-            return _strings(inputs)
+            if not all(isinstance(text, str) for text in inputs):
+                # NumPy would convert a number, or a missing value, to a string.
+                place = next(place for place, text in enumerate(inputs) if not isinstance(text, str))
+                kind = type(inputs[place]).__name__
+                raise InputError(f"inputs: row {place} is a {kind}; a string is accepted, as before it")
+            return list(inputs)
         if _holds_text(inputs[0]):
             return _pairs(inputs)
     try:
@@ -179,7 +184,7 @@ def _read_inputs(inputs: Any) -> Inputs:
 
 
 def _images(rows: Sequence[Any]) -> Images:
-    """Images of different sizes, of one kind in all else."""
+    """Images of different sizes, all grey or all in colour."""
     for place, row in enumerate(rows):
         kind = row.dtype if isinstance(row, np.ndarray) and row.ndim in (2, 3) and row.size else None
         if kind != np.uint8 or row.shape[2:] != rows[0].shape[2:]:
@@ -192,24 +197,16 @@ def _images(rows: Sequence[Any]) -> Images:
 
 
 def _is_file(inputs: Any) -> bool:
-    """Whether this is a whole array in a file, as `np.load(…, mmap_mode="r")` gives it."""
+    """Return True for a whole array in a file, as from `np.load(…, mmap_mode="r")`."""
     if not isinstance(inputs, np.memmap) or inputs.mode != "r":
         return False
-    base: Any = inputs.base  # of a part of an array, the array
+    base: Any = inputs.base  # the array, if this is a part of one
     there = isinstance(base, mmap) and inputs.filename is not None and os.path.isfile(inputs.filename)
     return there and inputs.size > 0 and inputs.dtype.kind in "biuf"
 
 
 def _holds_text(row: Any) -> bool:
     return isinstance(row, list | tuple) and any(isinstance(text, str) for text in row)
-
-
-def _strings(rows: Sequence[Any]) -> list[str]:
-    if not all(isinstance(text, str) for text in rows):
-        # NumPy would write a number, or a missing value, as a string.
-        place = next(place for place, text in enumerate(rows) if not isinstance(text, str))
-        raise InputError(f"inputs: row {place} is a {type(rows[place]).__name__}; a string is accepted, as before it")
-    return list(rows)
 
 
 def _pairs(rows: Sequence[Any]) -> list[Pair]:

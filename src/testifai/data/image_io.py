@@ -1,4 +1,4 @@
-"""Pictures: read from files, made of arrays, written as files."""
+"""Images: read from files, converted from arrays, written to files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PICTURES = (".png", ".jpg", ".jpeg")
 
 
 def read_image(path: Path) -> Image:
-    """An image file as 8-bit RGB, or grey where the file is."""
+    """An image file as 8-bit RGB or grey."""
     try:
         data = np.frombuffer(path.read_bytes(), dtype=np.uint8)
     except OSError as error:
@@ -36,7 +36,7 @@ def read_image(path: Path) -> Image:
 
 
 def as_image(array: Array) -> NDArray[np.uint8] | None:
-    """Grey (H, W) or RGB (H, W, 3) bytes, where the array is a picture."""
+    """Return an array as grey (H, W) or RGB (H, W, 3) bytes; None if it is not an image."""
     if array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[2] not in (1, 3):
         array = np.moveaxis(array, 0, -1)
     if array.ndim == 3 and array.shape[2] == 1:
@@ -45,13 +45,13 @@ def as_image(array: Array) -> NDArray[np.uint8] | None:
         return None
     if array.dtype == np.uint8:
         return np.ascontiguousarray(array)
-    # Floats are either levels 0 … 255 or 0 … 1, and whatever lies outside cannot be shown.
+    # Floats are either in 0 … 255 or in 0 … 1; values outside are clipped.
     scale = 1.0 if array.dtype.kind in "iu" or array.max(initial=0) > 2 else 255.0
     return np.clip(np.rint(array * scale), 0, 255).astype(np.uint8)
 
 
 def shrunk(image: Image, largest: int) -> Image:
-    """An image of at most so many pixels on its longer side."""
+    """The image with at most `largest` pixels on its longer side."""
     scale = largest / max(image.shape[:2])
     if scale >= 1:
         return image
@@ -60,10 +60,9 @@ def shrunk(image: Image, largest: int) -> Image:
 
 
 def data_uri(image: Image, largest: int, lossless: int) -> str:
-    """A thumbnail, grey or RGB, as the address of its own data: text that can stand in an HTML file.
+    """Return a thumbnail, grey or RGB, as a data URI for HTML.
 
-    Images are shrunk to `largest` pixels on the longer side. Up to `lossless` pixels every one is kept as it is;
-    photographs, which are larger, take less room as JPEG.
+    Images are shrunk to `largest` pixels on the longer side, and stored as JPEG if they have more than `lossless`.
 
     >>> data_uri(np.zeros((28, 28), np.uint8), 192, 96)[:22]
     'data:image/png;base64,'
@@ -76,7 +75,7 @@ def data_uri(image: Image, largest: int, lossless: int) -> str:
 
 
 def write_picture(path: Path, make: Callable[[], Image], *, field: str) -> None:
-    """Write an RGB picture as .png or .jpg; it is made once the name is known to be one of a picture."""
+    """Write an RGB image as .png or .jpg; it is made after the name was checked."""
     if path.suffix.lower() not in PICTURES:
         raise InputError(f"{field}: {path.name!r} is not a picture; use a name that ends in .png or .jpg")
     written, encoded = cv2.imencode(path.suffix, make()[..., ::-1])
@@ -89,13 +88,13 @@ def write_picture(path: Path, make: Callable[[], Image], *, field: str) -> None:
 
 
 _PNM = re.compile(rb"P[1-7]\s(?:\s*#[^\n]*\n)*\s*(\d{1,9})\s+(?:#[^\n]*\n\s*)*(\d{1,9})\s")
-_JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # markers of a frame, which holds the size
-_JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})  # markers that nothing follows
+_JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # markers of a frame, which has the size
+_JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})  # markers without content
 _TIFF_WIDTH, _TIFF_HEIGHT, _TIFF_SHORT = 256, 257, 3
 
 
 def size(head: bytes) -> tuple[int, int] | None:
-    """Height and width of a PNG, JPEG, BMP, GIF, TIFF, WebP or PNM image; None where they cannot be told.
+    """Height and width of a PNG, JPEG, BMP, GIF, TIFF, WebP or PNM image from its header; None if unknown.
 
     >>> size(b"GIF89a" + struct.pack("<HH", 640, 480))
     (480, 640)
@@ -158,7 +157,7 @@ def _jpeg(head: bytes) -> tuple[int, int] | None:
 
 
 def _tiff(head: bytes) -> tuple[int, int] | None:
-    """The largest of the images in the first directory; a file may say its size in two lengths of numbers."""
+    """The size in the first directory, whose numbers have two or four bytes."""
     order = "<" if head[:1] == b"I" else ">"
     start = struct.unpack_from(order + "I", head, 4)[0]
     found: dict[int, int] = {}
