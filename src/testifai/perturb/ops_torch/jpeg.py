@@ -1,8 +1,6 @@
-"""JPEG compression of tensors: what is left of an image after it has been stored at some quality.
+"""JPEG compression of tensors: the lossy steps of libjpeg, with the arithmetic of the same operation on small arrays.
 
-The steps of libjpeg that lose something, for all images at once, with the arithmetic of the same operation on small
-arrays. Matrix products are in float64: their sums are exact, so results depend neither on the batch nor on how a
-device multiplies matrices.
+Matrix products are in float64: their sums are exact, so results depend neither on the batch nor on the device.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from testifai.perturb.ops.jpeg import OFFSETS, SEPARATION, cosines, doubling, ro
 from testifai.perturb.ops_torch.values import Images, constant, image_shape
 from testifai.support.validation import number
 
-# Shares of Cr and Cb in red, green and blue as libjpeg has them: in steps of 2⁻¹⁶.
+# Shares of Cr and Cb in red, green and blue, in libjpeg's steps of 2⁻¹⁶.
 _RED, _GREEN_CR, _GREEN_CB, _BLUE = (np.array([91881, -46802, -22554, 116130]) / 65536).tolist()
 
 
@@ -30,7 +28,7 @@ def jpeg(images: Images, quality: int) -> Images:
         return _rounded(padded, brightness_steps)[:, :height, :width, None].to(torch.uint8).contiguous()
     planes = _separated(_padded(images, 16))
     colour = _halved(torch.stack(planes[1:]))
-    # libjpeg fills up columns before it halves, and rows after.
+    # libjpeg pads columns before it halves, and rows after.
     last = (height - 1) // 2
     colour[:, :, last + 1 :] = colour[:, :, last : last + 1]
     brightness = _rounded(planes[0], brightness_steps)[:, :height, :width]
@@ -41,7 +39,7 @@ def jpeg(images: Images, quality: int) -> Images:
 
 
 def _padded(images: Images, multiple: int) -> Images:
-    """Height and width filled up to a multiple, by the last row and column."""
+    """Images padded to a multiple of height and width by repeating the last row and column."""
     for axis in (1, 2):
         size = images.shape[axis]
         if size % multiple:
