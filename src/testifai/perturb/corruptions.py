@@ -40,45 +40,32 @@ _MUD = (63.0, 42.0, 20.0)
 _EMBOSS = ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
 _BOX = ((1, 1, 1),) * 3
 
-# Published apart, for tuning on; the fifteen others are the benchmark.
+# Published separately, for tuning; the fifteen others are the benchmark.
 EXTRA = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 
-# Where images are sorted by angle, or pixels of all images swapped at once, work pays off for many at a time.
+# Sorting images by angle, or swapping pixels of all images together, pays off for large batches.
 _SLABS = {"glass_blur": GROUPED, "motion_blur": GROUPED, "snow": 2**20}
 _SMOOTH = {"brightness": brighter, "contrast": stretched}
 
 
-def register(suite: str, module: str, tables: Mapping[str, Sequence[Parameter]], not_growing: Sequence[str]) -> None:
+def register(suite: str, tables: Mapping[str, Sequence[Parameter]], not_growing: Sequence[str]) -> None:
     """Register the corruptions under the suite's name with its severities.
 
     A table that begins with a number has a continuous level from that number (off) to its last.
     """
     for name, table in tables.items():
         growing = name not in not_growing
-        full_name = f"{suite}.{name}"
-        formula = _owned(globals()[name], module)
         if name == "elastic_transform":
-            displacement_perturbation(full_name, table, growing=growing)(formula)
+            displacement_perturbation(f"{suite}.{name}", table, growing=growing)(elastic_transform)
             continue
         image_perturbation(
-            full_name,
+            f"{suite}.{name}",
             table,
             growing=growing,
             levels=None if table[0] is None else (table[0], table[-1]),
             slab=_SLABS.get(name, SLAB),
             smooth=_SMOOTH.get(name),
-        )(formula)
-
-
-def _owned(formula: Callable[..., Images], module: str) -> Callable[..., Images]:
-    """The formula as a function of the suite's own module: the registry keeps a suite's names for its module."""
-
-    @functools.wraps(formula)
-    def function(*arguments: object) -> Images:
-        return formula(*arguments)
-
-    function.__module__ = module
-    return function
+        )(globals()[name])
 
 
 def gaussian_noise(ops: ModuleType, images: Images, sigma: float, rng: Draws) -> Images:
@@ -112,7 +99,7 @@ def gaussian_blur(ops: ModuleType, images: Images, sigma: float, rng: Draws) -> 
 
 def glass_blur(ops: ModuleType, images: Images, parameter: tuple[float, int, int], rng: Draws) -> Images:
     """Blur, put neighbours in the place of pixels, blur; (sigma, farthest neighbour, times) in pixels."""
-    # Meant to swap; the published code swaps through views, which copies, and so were the benchmark's images made.
+    # The published code means to swap, but copies through views; the benchmark's images were made like this.
     sigma, radius, times = parameter
     height, width, _ = ops.image_shape(images)
     images = ops.gaussian(images, sigma)
@@ -154,7 +141,7 @@ def snow(ops: ModuleType, images: Images, parameter: tuple[float, ...], rng: Dra
     height, width, _ = ops.image_shape(images)
     (rows, down), (columns, across) = (_enlarged(side, factor) for side in (height, width))
     noise = ops.take(draws.normal(255 * mean, 255 * deviation), rng.field((rows, columns)))
-    # The lower end, where blur repeats what it finds, falls on a row of the noise, as the upper end does there.
+    # The lower end, where blur repeats the edge, is on a row of the noise, as the published upper end is.
     flakes = ops.resample(noise, down * np.arange(height)[::-1], across * np.arange(width)[::-1])
     flakes = ops.levels(ops.where(flakes < 255 * least, 0.0, flakes))
     # Lines are within 45 degrees of the x axis; falling snow is within 45 degrees of the y axis.
@@ -243,7 +230,6 @@ def spatter(ops: ModuleType, images: Images, parameter: tuple[float, ...], rng: 
         return _by_channel(ops, images, lambda values, channel: values + cover * (mud[channel] - values))
     depth = ops.levels(ops.where(liquid < least, 0.0, 255 * liquid))
     drops = ops.floats(depth) * _relief(ops, depth)
-    # Where there is no drop at all, there is nothing to scale.
     drops = drops * (amount / ops.maximum(ops.largest(drops), 1.0))
     water = _colour(_WATER, images)
     return _by_channel(ops, images, lambda values, channel: values + water[channel] * drops)
@@ -256,10 +242,10 @@ def saturate(ops: ModuleType, images: Images, parameter: tuple[float, float], rn
 
 @functools.cache
 def _disc_weight(radius: float, softness: float) -> float:
-    """What the published disc weighs as a whole.
+    """The total weight of the published disc.
 
-    Its edge is softened within a frame of ±8 or ±radius pixels, mirrored at the frame: a disc that fills the frame
-    gains a little more than 1 %, which is in the benchmark's images.
+    Its edge is softened in a frame of ±8 or ±radius pixels, mirrored at the frame: a disc that fills the frame gains
+    a little more than 1 %, as in the benchmark's images.
     """
     reach = max(8, math.ceil(radius))
     squares = np.arange(-reach, reach + 1) ** 2
@@ -274,22 +260,19 @@ def _disc_weight(radius: float, softness: float) -> float:
 
 
 def _enlarged(side: int, factor: float) -> tuple[int, float]:
-    """How many pixels of a side an enlargement shows, and the step between places that neighbours show.
-
-    As published: ⌈side / factor⌉ pixels are enlarged such that the first and the last stay the ends.
-    """
+    """Pixels of a side that an enlargement shows, and the step between the places of neighbours, as published."""
     part = int(np.ceil(side / factor))
     return part, (part - 1) / max(round(part * factor) - 1, 1)
 
 
 def _middle(side: int, factor: float) -> tuple[float, float]:
-    """Where the first pixel of an enlargement about the middle looks, and the step to the next."""
+    """The place that the first pixel of an enlargement about the middle shows, and the step to the next."""
     part, step = _enlarged(side, factor)
     return (side - part) // 2 + (round(part * factor) - side) // 2 * step, step
 
 
 def _affine_shift(ops: ModuleType, rng: Draws, dx: Layer, dy: Layer, affine: float) -> tuple[Layer, Layer]:
-    """The shift, at the places that are shifted already, of the affine map that moves three points at random."""
+    """The shift of already shifted places by the affine map that moves three points at random."""
     height, width = dx.shape[1:]
     reach = affine * min(height, width)
     moves = rng.uniform((3, 2), -reach, reach)
@@ -333,7 +316,7 @@ def _colour(colour: tuple[float, float, float], images: Images) -> tuple[float, 
 
 
 def _by_channel(ops: ModuleType, images: Images, change: Callable[[Layer, int], Layer]) -> Images:
-    """Images whose channels, each as a layer, have been changed by f(layer, channel): layers need no broadcasting."""
+    """Images whose channels, each as a layer, are changed by f(layer, channel)."""
     made = ops.zeros(images, images.shape)
     for channel in range(images.shape[-1]):
         made[..., channel] = change(ops.floats(images[..., channel]), channel)

@@ -11,12 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.nn.functional import grid_sample, interpolate, pad
 
-from testifai.perturb.ops.geometry import about_centre, box_edges, box_shown, fronts
+from testifai.perturb.ops.geometry import box_edges, box_shown, fronts
 from testifai.perturb.ops_torch.values import constant, kernels_for
 
 KEPT = 1 << 16  # largest number of places that are cached
-
-__all__ = ["about_centre", "displace", "grid", "mean_of_warps", "pixelate", "resample", "warp"]
 
 
 def warp(images: Tensor, matrices: ArrayLike, which: Tensor = None, border: int = 0) -> Tensor:
