@@ -208,7 +208,7 @@ class Perturbation:
                 own
             table: what the columns are where inputs are rows of a table, as `testifai.data.wrap(…).table` says
         """
-        call = self._call(severity, None, check_batch(batch), seed, indices, occurrence)
+        call = self._at_severity(severity, check_batch(batch), seed, indices, occurrence)
         choice("side", side, SIDES)
         return batch if call is None else self._run(batch, call, side, table)
 
@@ -236,7 +236,7 @@ class Perturbation:
             side: as for `apply`
             table: as for `apply`
         """
-        call = self._call(0, level, check_batch(batch), seed, indices, occurrence)
+        call = self._at_level(level, check_batch(batch), seed, indices, occurrence)
         choice("side", side, SIDES)
         return batch if call is None else self._run(batch, call, side, table)
 
@@ -295,7 +295,7 @@ class Perturbation:
         """
         size = check_size(size)
         given = [box_rows(rows, place) for place, rows in enumerate(boxes)]
-        call = self._call(severity, None, len(given), seed, indices, occurrence)
+        call = self._at_severity(severity, len(given), seed, indices, occurrence)
         if call is None or not self.moves:
             return given
         with self._blamed(f"{call.where} on boxes"):
@@ -334,7 +334,8 @@ class Perturbation:
         given = [list(image) for image in outlines]
         if level is not None and self.levels is None:
             return given
-        call = self._call(severity, level, len(given), seed, indices, occurrence)
+        draws = (len(given), seed, indices, occurrence)
+        call = self._at_severity(severity, *draws) if level is None else self._at_level(level, *draws)
         if call is None or not self.moves:
             return given
         with self._blamed(f"{call.where} on outlines"):
@@ -421,29 +422,27 @@ class Perturbation:
 
     # -- calls of the function ------------------------------------------------------------------------------------
 
-    def _call(
-        self,
-        severity: int,
-        level: float | None,
-        count: int,
-        seed: int,
-        indices: ArrayLike | None,
-        occurrence: int,
+    def _at_severity(
+        self, severity: int, count: int, seed: int, indices: ArrayLike | None, occurrence: int
     ) -> _Call | None:
-        """The call for inputs at a level, or at a severity if level is None; None if nothing is to be done."""
-        parameter: Parameter
-        if level is None:
-            severity = self.check_severity(severity)
-            parameter, where, off = self.severities[severity], f"severity {severity}", severity == 0
-        else:
-            if self.levels is None:
-                raise InputError(f"perturbation '{self.name}': it has no continuous level; use a severity")
-            low, high = sorted(self.levels)
-            parameter = number(f"perturbation '{self.name}': level", level, least=low, most=high)
-            severity, where, off = LEVEL, f"level {parameter:g}", parameter == self.levels[0]
-        if off or not count:
+        """The call for inputs at a severity; None if nothing is to be done."""
+        severity = self.check_severity(severity)
+        if severity == 0 or not count:
             return None
-        return _Call(parameter, severity, where, whole("seed", seed), check_indices(indices, count), occurrence)
+        given, numbers = self.severities[severity], check_indices(indices, count)
+        return _Call(given, severity, f"severity {severity}", whole("seed", seed), numbers, occurrence)
+
+    def _at_level(
+        self, level: float, count: int, seed: int, indices: ArrayLike | None, occurrence: int
+    ) -> _Call | None:
+        if self.levels is None:
+            raise InputError(f"perturbation '{self.name}': it has no continuous level; use a severity")
+        low, high = sorted(self.levels)
+        level = number(f"perturbation '{self.name}': level", level, least=low, most=high)
+        if level == self.levels[0] or not count:
+            return None
+        numbers = check_indices(indices, count)
+        return _Call(level, LEVEL, f"level {level:g}", whole("seed", seed), numbers, occurrence)
 
     def _run(self, batch: Batch, call: _Call, side: Side, table: Table | None) -> Batch:
         if self.table:
