@@ -39,7 +39,6 @@ Matrix = Floats
 
 
 def canny(grey: Tensor, low: float, high: float) -> Tensor:
-    """Edges by Canny (1986) as 0 and 1, for grey levels (N, H, W)."""
     low, high = sorted((math.floor(low), math.floor(high)))
     strength, ridge = _ridges(grey)
     weak = ridge & (strength > low)
@@ -73,7 +72,6 @@ def distance(edges: Tensor, most: float) -> Tensor:
 
 
 def equalise(grey: Tensor) -> Tensor:
-    """Spread the levels of each grey image (N, H, W)."""
     pixels = grey.reshape(len(grey), -1).long()
     total = pixels.shape[1]
     counts = torch.zeros((len(grey), 256), dtype=torch.int32, device=grey.device)
@@ -144,7 +142,6 @@ def _places(like: Tensor) -> Tensor:
 def gaussian(
     values: Tensor, sigma: float | tuple[float, float], truncate: float = 4.0, border: str = "nearest"
 ) -> Tensor:
-    """Gaussian blur of images or of a layer; sigma in pixels, for both axes or as (vertical, horizontal)."""
     choice("border", border, ("nearest", "mirror"))
     down, across = sigma if isinstance(sigma, tuple) else (sigma, sigma)
     rows, columns = (
@@ -165,7 +162,6 @@ def _gaussian_matrix(sigma: float, truncate: float, side: int, border: str) -> M
 
 
 def disc_blur(images: Images, radius: float, alias_blur: float) -> Images:
-    """Blur of a lens out of focus: the mean over a disc, its rim softened by a small Gaussian."""
     number("radius", radius, least=0, most=WIDEST)
     height, width, _ = image_shape(images)
     area, terms = _disc(float(radius), float(alias_blur), height, width)
@@ -192,7 +188,6 @@ def _disc(radius: float, alias_blur: float, height: int, width: int) -> tuple[in
 
 
 def box_blur(images: Images, size: int) -> Images:
-    """Mean over a square of size × size pixels, mirrored at the border without repeating the edge."""
     height, width, _ = image_shape(images)
     rows, columns = (blur_matrix(np.ones(size), -(size // 2), side, "mirror 101") for side in (height, width))
     # OpenCV rounds up from one less than half of 4, 16, 64 or 256 pixels.
@@ -201,7 +196,6 @@ def box_blur(images: Images, size: int) -> Images:
 
 
 def median_blur(images: Images, size: int) -> Images:
-    """Median over a square of size × size pixels, edge pixels repeated outside."""
     height, width, _ = image_shape(images)
     reach = size // 2
     padded = _padded(images, reach, "nearest")
@@ -243,7 +237,6 @@ def _median_network(count: int) -> list[tuple[int, int, bool, bool]]:
 
 
 def bilateral_blur(images: Images, diameter: int, sigma_colour: float, sigma_space: float) -> Images:
-    """Mean over a disc, weighted by nearness in place and in colour, mirrored at the border."""
     height, width, channels = image_shape(images)
     radius = diameter // 2
     places = _bilateral(radius, float(sigma_colour), float(sigma_space), channels)
@@ -357,12 +350,10 @@ def _products(planes: Tensor, terms: Iterable[tuple[Matrix, Matrix]]) -> Tensor:
 
 
 def _rounded(planes: Tensor) -> Images:
-    """Planes (H, N, C, W), which are overwritten, as images; halves are rounded up."""
     return planes.add_(0.5).permute(1, 0, 3, 2).to(torch.uint8, memory_format=torch.contiguous_format)
 
 
 def _padded(images: Tensor, margin: int, border: str, axes: tuple[int, ...] = (1, 2)) -> Tensor:
-    """Images with a margin around them."""
     for axis in axes:
         side = images.shape[axis]
         places = constant(reflected(np.arange(-margin, side + margin), side, border), images.device)

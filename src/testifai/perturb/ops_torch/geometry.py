@@ -18,7 +18,6 @@ KEPT = 1 << 16  # largest number of places that are cached
 
 
 def warp(images: Tensor, matrices: ArrayLike, which: Tensor = None, border: int = 0) -> Tensor:
-    """Affine warp, bilinear, by one matrix or by one of several for each image; outside is the grey level `border`."""
     places = _affine_places(images, matrices)
     if which is not None:
         places = places[torch.as_tensor(which, device=images.device).long()]
@@ -28,7 +27,6 @@ def warp(images: Tensor, matrices: ArrayLike, which: Tensor = None, border: int 
 
 
 def mean_of_warps(images: Tensor, matrices: ArrayLike) -> Tensor:
-    """The mean of several affine warps, the same for all images; see `warp`. Outside, the nearest pixel is repeated."""
     values = images.float()
     first, *others = _affine_places(images, matrices).split(1)
     total = _sampled(values, first, "border")
@@ -38,14 +36,12 @@ def mean_of_warps(images: Tensor, matrices: ArrayLike) -> Tensor:
 
 
 def grid(like: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
-    """Every pixel's x, of shape (1, 1, W), and y, (1, H, 1), on the device of `like`."""
     x = torch.arange(width, dtype=torch.float32, device=like.device)
     y = torch.arange(height, dtype=torch.float32, device=like.device)
     return x[None, None, :], y[None, :, None]
 
 
 def displace(images: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
-    """Pixel (x, y) shows the place (x + dx, y + dy), bilinear; the image is mirrored outside (d c b a | a b c d)."""
     _, height, width, _ = images.shape
     x, y = grid(images, height, width)
     across = (2 * x + 1) / width - 1 + dx * (2 / width)
@@ -55,12 +51,10 @@ def displace(images: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
 
 
 def resample(layer: Tensor, rows: NDArray[np.floating], columns: NDArray[np.floating]) -> Tensor:
-    """Layers sampled bilinearly at every pair of the given rows and columns, which may lie between pixels."""
     return _between(_between(layer, rows, 1), columns, 2)
 
 
 def resize(images: Tensor, height: int, width: int) -> Tensor:
-    """Images at another size: means over areas if it is smaller, bilinear if it is larger."""
     values = images.permute(0, 3, 1, 2).to(torch.float32)
     smaller = height <= images.shape[1]
     resized = interpolate(values, (height, width), mode="area" if smaller else "bilinear")
@@ -102,7 +96,6 @@ _cached_spread = lru_cache(maxsize=64)(_spread)  # its keys, constants, are the 
 
 
 def _sampled(values: Tensor, places: Tensor, outside: str) -> Tensor:
-    """Float images (N, H, W, C) sampled at places, as (N, C, H, W)."""
     places = places.expand(len(values), *places.shape[1:])
     return grid_sample(values.permute(0, 3, 1, 2), places, padding_mode=outside, align_corners=False)
 
@@ -139,7 +132,6 @@ def _box_sums(values: Tensor, boxes: int, axis: int) -> Tensor:
 
 
 def shuffle(images: Tensor, radius: int, words: Tensor, swap: bool = True) -> Tensor:
-    """Swap pixels with neighbours, in the groups of the same operation on arrays."""
     count, height, width, channels = images.shape
     kernels = kernels_for(images)
     order = _order(height, width, radius, images.device)
@@ -186,7 +178,6 @@ def _order(height: int, width: int, radius: int, device: torch.device) -> _Order
 
 
 def _partners(words: Tensor, order: _Order, radius: int) -> Tensor:
-    """The row that each swapping row swaps with, (rows, N)."""
     own = order.pixels[: sum(order.sizes)]
     drawn = words.t().index_select(0, own).mul_(4 * radius**2).bitwise_right_shift_(16)
     jumps = order.jumps.index_select(0, drawn.reshape(-1)).reshape(drawn.shape)
@@ -195,7 +186,6 @@ def _partners(words: Tensor, order: _Order, radius: int) -> Tensor:
 
 
 def _packed(pixels: Tensor) -> Tensor:
-    """Pixels (N, P, C) as one number each, (N, P)."""
     return pixels[..., 0] if pixels.shape[2] == 1 else pad(pixels, (0, 1)).view(torch.int32)[..., 0]
 
 

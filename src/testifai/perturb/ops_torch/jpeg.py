@@ -19,7 +19,6 @@ _RED, _GREEN_CR, _GREEN_CB, _BLUE = (np.array([91881, -46802, -22554, 116130]) /
 
 
 def jpeg(images: Images, quality: int) -> Images:
-    """Images after JPEG compression, as libjpeg does it by default: colour at half the resolution."""
     height, width, channels = image_shape(images)
     number("quality", quality, least=1, most=100)
     brightness_steps, colour_steps = rounding_steps(quality)
@@ -39,7 +38,6 @@ def jpeg(images: Images, quality: int) -> Images:
 
 
 def _padded(images: Images, multiple: int) -> Images:
-    """Images padded to a multiple of height and width by repeating the last row and column."""
     for axis in (1, 2):
         size = images.shape[axis]
         if size % multiple:
@@ -60,7 +58,6 @@ def _separated(images: Images) -> list[Tensor]:
 
 
 def _rounded(planes: Tensor, steps: NDArray[np.float32]) -> Tensor:
-    """Planes (N, H, W), their sides multiples of 8, with the frequencies of each block rounded to steps; float32."""
     count, height, width = planes.shape
     waves, places = cosines().astype(np.float64), planes.device
     blocks = planes.reshape(count, height // 8, 8, width // 8, 8).transpose(2, 3)
@@ -74,7 +71,6 @@ def _rounded(planes: Tensor, steps: NDArray[np.float32]) -> Tensor:
 
 
 def _halved(planes: Tensor) -> Tensor:
-    """Means of 2 × 2 pixels; halves go down and up in turn, as in libjpeg."""
     sums = planes[..., ::2, ::2] + planes[..., ::2, 1::2]
     sums += planes[..., 1::2, ::2]
     sums += planes[..., 1::2, 1::2]
@@ -83,7 +79,6 @@ def _halved(planes: Tensor) -> Tensor:
 
 
 def _doubled(planes: Tensor, height: int, width: int) -> Tensor:
-    """Twice as many rows and columns, cut to a size: libjpeg's "fancy upsampling", less 128."""
     count, rows, columns = planes.shape
     # Sixteenths of 8-bit levels are exact even where a device multiplies float32 numbers with fewer bits.
     wide = (planes.reshape(-1, columns) @ constant(doubling(width, columns).T, planes.device)).reshape(

@@ -44,7 +44,6 @@ _SAMPLES = 256  # numbers of a table that are hashed
 
 
 def image_shape(images: Tensor) -> tuple[int, int, int]:
-    """Height, width and number of channels of the images of a batch, or an InputError."""
     if not isinstance(images, torch.Tensor):
         raise InputError(f"images must be a tensor, got a {type(images).__name__}")
     if images.dtype != torch.uint8:
@@ -88,13 +87,11 @@ def _entries(table: Tensor, places: Tensor) -> Tensor:
 
 
 def lookup(images: Images, table: NDArray[np.uint8]) -> Images:
-    """Every pixel replaced by its entry in a table of 256."""
     image_shape(images)
     return _entries(constant(table, images.device), images.to(torch.int32))
 
 
 def brighten(images: Images, amount: float) -> Images:
-    """Add to the V of hue, saturation and value, where 1 is white; for grey pixels that is a plain sum."""
     raised, factor, addend = brightening(float(amount))
     if image_shape(images)[2] == 1:
         return lookup(images, raised)
@@ -105,7 +102,6 @@ def brighten(images: Images, amount: float) -> Images:
 
 
 def saturate(images: Images, factor: float, offset: float) -> Images:
-    """Saturation of hue, saturation and value times `factor` plus `offset`; grey has the hue red, as usual."""
     if image_shape(images)[2] == 1:
         return images.clone()
     red, green, blue = (_channel(images, place) for place in range(3))
@@ -121,57 +117,47 @@ def saturate(images: Images, factor: float, offset: float) -> Images:
 
 
 def floats(images: Images) -> Tensor:
-    """Grey levels 0 to 255 as float32."""
     return images.to(torch.float32)
 
 
 def levels(values: Tensor) -> Images:
-    """The nearest grey level from 0 to 255, halves upwards."""
     return (values + 0.5).clamp_(0, 255).to(torch.uint8)
 
 
 def take(table: NDArray[np.float32], field: Tensor) -> Tensor:
-    """Every word of a field replaced by its entry in a table of 65,536."""
     return _entries(constant(table, field.device), field)
 
 
 def uniform(field: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
-    """A field as float32 numbers between low and high."""
     step = (high - low) / 65536
     return field.to(torch.float32).mul_(step).add_(low + step / 2)
 
 
 def draw_levels(images: Images, field: Tensor, table: NDArray[np.uint8]) -> Images:
-    """table[pixel, word] for every pixel: a draw from the distribution of its grey level."""
     places = images.to(torch.int32).mul_(65536).add_(field)
     return _entries(constant(table, images.device).reshape(-1), places)
 
 
 def per_image(numbers: ArrayLike | Tensor) -> Tensor:
-    """A number for each image, in a shape that broadcasts over images; [..., 0] broadcasts over layers."""
     return torch.as_tensor(numbers).to(torch.float32).reshape(-1, 1, 1, 1)
 
 
 def channel_means(images: Images) -> Tensor:
-    """Each image's mean per channel, (N, 1, 1, C)."""
     pixels = images.shape[1] * images.shape[2]
     total = images.sum(dim=(1, 2), keepdim=True, dtype=torch.int32 if pixels <= _INT32_PIXELS else torch.int64)
     return (total.to(torch.float64) / pixels).to(torch.float32)
 
 
 def stretch(images: Images, factor: float, offsets: Tensor) -> Images:
-    """Levels · factor + offsets, where each image has an offset per channel, (N, 1, 1, C)."""
     return torch.add(offsets + 0.5, images, alpha=factor).clamp_(0, 255).to(torch.uint8)
 
 
 def largest(values: Tensor) -> Tensor:
-    """Each image's largest number, with all other axes of length 1."""
     most = values.reshape(len(values), -1).amax(dim=1).to(torch.float32)
     return most.reshape(-1, *[1] * (values.ndim - 1))
 
 
 def luma(values: Tensor) -> Tensor:
-    """Brightness as the eye weighs it, (N, H, W, 1): 0.299 R + 0.587 G + 0.114 B."""
     if values.shape[3] == 1:
         return values.to(torch.float32)
     red, green, blue = (_channel(values, place).to(torch.float32) for place in range(3))
@@ -193,7 +179,6 @@ def minimum(a: Number, b: Number) -> Tensor:
 
 
 def where(condition: Tensor, a: Number, b: Number) -> Tensor:
-    """a where the condition holds, b elsewhere."""
     return torch.where(condition, *(_beside(one, condition) if _is_array(one) else one for one in (a, b)))
 
 
@@ -205,12 +190,10 @@ def clip(a: Tensor, low: Number, high: Number) -> Tensor:
 
 
 def zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Float32 zeros of a shape, on the device of another tensor."""
     return torch.zeros(shape, dtype=torch.float32, device=like.device)
 
 
 def crops(textures: NDArray[np.uint8], which: Tensor, tops: Tensor, lefts: Tensor, height: int, width: int) -> Images:
-    """For each image a window of the texture `which` with its corner at (tops, lefts)."""
     _, rows, columns, channels = textures.shape
     pixels = constant(textures, which.device).reshape(-1, channels)
     down, right = (torch.arange(side, dtype=torch.int32, device=which.device) for side in (height, width))
