@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from testifai.support.batches import Batch, take
 from testifai.support.options_base import make_part
 from testifai.support.registry import Registry
 from testifai.support.remote import RemoteFolder, is_address, place
+from testifai.support.user_code import ANY_FAULT, import_object
 
 __all__ = [
     "LOADERS",
@@ -55,7 +56,7 @@ LOADERS = Registry(
         "csv": "testifai.data.text_tables:CsvPart",
         "tsv": "testifai.data.text_tables:TsvPart",
         "jsonl": "testifai.data.text_tables:JsonlPart",
-        "python": "testifai.data.python:PythonDataPart",
+        "python": "testifai.data:PythonDataPart",
     },
 )
 
@@ -138,3 +139,24 @@ def wrap(data: Any) -> Data:
     if is_frame(data):
         return from_frame(data)
     return from_dataset(data) if is_dataset(data) else from_arrays(data)
+
+
+class PythonDataPart(DataPart):
+    """Whatever `data.wrap` accepts, or a function that makes it."""
+
+    python: str
+    """Your data set, or a function that makes it, `package.module:name`."""
+
+    CODE: ClassVar = ("python",)
+
+    def load(self, folder: Path) -> Data:
+        made = import_object(self.python, folder=folder, field="data.python")
+        if callable(made):
+            try:
+                made = made()
+            except InputError:
+                raise
+            except ANY_FAULT as error:
+                reason = " ".join(str(error).split())[:200]
+                raise InputError(f"data.python: {self.python!r}() failed: {type(error).__name__}: {reason}") from error
+        return wrap(made)

@@ -18,8 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data.class_names import Classes, ClassNames, numbered
-from testifai.data.dataset import Data, FilePart, from_arrays, visible_files
+from testifai.data.dataset import Classes, ClassNames, Data, FilePart, from_arrays, numbered, visible_files
 from testifai.data.lazy import LazyInputs, MappedInputs
 from testifai.errors import InputError, suggest
 from testifai.support.files import existing

@@ -262,13 +262,17 @@ def as_input(given: Any, where: str) -> Array:
     array = _bare(given) if _is_tensor(given) else np.asarray(given)
     if array.dtype.kind not in "biuf":
         raise InputError(f"data: {where} is {type(given).__name__}; accepted: images, tensors, arrays and texts")
-    if array.ndim != 3:
-        return array if array.dtype.kind != "f" or array.ndim != 2 else _as_bytes(array, where)
-    if array.shape[0] in CHANNELS and (_is_tensor(given) or array.shape[2] not in CHANNELS):
-        array = np.moveaxis(array, 0, -1)
-    if array.dtype.kind == "f":
-        array = _as_bytes(array, where)
-    return np.ascontiguousarray(array[:, :, 0] if array.shape[2] == 1 else array)
+    if array.ndim == 3:
+        first = array.shape[0] in CHANNELS and (_is_tensor(given) or array.shape[2] not in CHANNELS)
+        return _as_images(array, first, where)
+    return _as_bytes(array, where) if array.ndim == 2 and array.dtype.kind == "f" else array
+
+
+def _as_images(array: Array, channels_first: bool, where: str) -> Array:
+    """Images as bytes with their channels last, or without an axis for a single channel."""
+    array = np.moveaxis(array, -3, -1) if channels_first else array
+    array = _as_bytes(array, where) if array.dtype.kind == "f" else array
+    return np.ascontiguousarray(array[..., 0] if array.shape[-1] == 1 else array)
 
 
 def _as_bytes(array: Array, where: str) -> Array:
@@ -285,13 +289,7 @@ def _as_bytes(array: Array, where: str) -> Array:
 def _bare(tensor: Any) -> Array:
     """A tensor as an array; a stack of images as bytes (N, H, W) or (N, H, W, 3)."""
     array = np.asarray(tensor.detach().cpu().numpy())
-    if array.ndim != 4:
-        return array
-    if array.shape[1] in CHANNELS:
-        array = np.moveaxis(array, 1, -1)
-    if array.dtype.kind == "f":
-        array = _as_bytes(array, "the tensor")
-    return np.ascontiguousarray(array[..., 0] if array.shape[-1] == 1 else array)
+    return _as_images(array, array.shape[1] in CHANNELS, "the tensor") if array.ndim == 4 else array
 
 
 def _content(given: Any, where: str) -> bytes:

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data.class_names import Classes, ClassNames, numbered
-from testifai.data.dataset import Data, FilePart, from_arrays
+from testifai.data.dataset import Classes, ClassNames, Data, FilePart, from_arrays, numbered
 from testifai.data.image_files import (
     ImageFiles,
     Images,

@@ -154,17 +154,6 @@ class Perturbation:
         shown = ", ".join(map(str, parameters[:SHOWN])) + (", …" if len(parameters) > SHOWN else "")
         return f"<Perturbation {self.name}: severities 1 to {len(parameters)} ({shown})>"
 
-    def _checked_levels(self, levels: Iterable[float]) -> tuple[float, float]:
-        try:
-            off, strongest = map(float, levels)
-        except (TypeError, ValueError):
-            off = strongest = math.nan
-        if not (math.isfinite(off) and math.isfinite(strongest) and off != strongest):
-            raise InputError(
-                f"perturbation '{self.name}': levels is {levels!r}; give two different numbers (off, strongest)"
-            )
-        return off, strongest
-
     @property
     def columns(self) -> tuple[str, ...] | None:
         """Names of the columns of a table that are changed; None: all of a fitting kind."""

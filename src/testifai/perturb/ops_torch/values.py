@@ -165,28 +165,19 @@ def luma(values: Tensor) -> Tensor:
 
 
 def maximum(a: Number, b: Number) -> Tensor:
-    """The larger of two, element by element."""
-    if isinstance(a, torch.Tensor):
-        return torch.maximum(a, _beside(b, a)) if _is_array(b) else a.clamp(min=b)
-    return maximum(b, a)
+    return a.clamp(min=_beside(b, a)) if isinstance(a, torch.Tensor) else maximum(b, a)
 
 
 def minimum(a: Number, b: Number) -> Tensor:
-    """The smaller of two, element by element."""
-    if isinstance(a, torch.Tensor):
-        return torch.minimum(a, _beside(b, a)) if _is_array(b) else a.clamp(max=b)
-    return minimum(b, a)
+    return a.clamp(max=_beside(b, a)) if isinstance(a, torch.Tensor) else minimum(b, a)
 
 
 def where(condition: Tensor, a: Number, b: Number) -> Tensor:
-    return torch.where(condition, *(_beside(one, condition) if _is_array(one) else one for one in (a, b)))
+    return torch.where(condition, _beside(a, condition), _beside(b, condition))
 
 
 def clip(a: Tensor, low: Number, high: Number) -> Tensor:
-    """Numbers cut off at low and high."""
-    if _is_array(low) or _is_array(high):
-        return minimum(maximum(a, low), high)
-    return a.clamp(low, high)
+    return minimum(maximum(a, low), high)
 
 
 def zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -206,10 +197,6 @@ def _channel(images: Tensor, place: int) -> Tensor:
     return images[..., place : place + 1]
 
 
-def _is_array(value: object) -> bool:
-    return isinstance(value, torch.Tensor | np.ndarray)
-
-
-def _beside(value: Tensor | Array, tensor: Tensor) -> Tensor:
-    """An array on the device of a tensor."""
-    return value if isinstance(value, torch.Tensor) else constant(value, tensor.device)
+def _beside(value: Number, tensor: Tensor) -> Number:
+    """A number, or an array on the device of a tensor."""
+    return constant(value, tensor.device) if isinstance(value, np.ndarray) else value
