@@ -163,7 +163,9 @@ class IdxPart(FilePart):
     @staticmethod
     def read(path: Path, labels: Path | None = None, classes: Classes = None) -> Data:
         images = _images_in(path) if path.is_dir() else path
-        labels = labels or _labels_beside(images)
+        beside = images.with_name(images.name.replace("images", "labels").replace("idx3", "idx1"))
+        if labels is None and beside != images and beside.is_file():
+            labels = beside
         targets = None if labels is None else _read_idx(labels)[:]
         return _with_classes(_read_idx(images), targets, classes, images.name)
 
@@ -209,12 +211,6 @@ def _images_in(folder: Path) -> Path:
         names = ", ".join(file.name for file in found) or "none"
         raise InputError(f"data: {folder}: name one images file (IDX images files found: {names})")
     return (test or found)[0]
-
-
-def _labels_beside(images: Path) -> Path | None:
-    name = images.name.replace("images", "labels").replace("idx3", "idx1")
-    path = images.with_name(name)
-    return path if name != images.name and path.is_file() else None
 
 
 # -- CIFAR ------------------------------------------------------------------------------------------------------------
@@ -270,7 +266,15 @@ class CifarPart(FilePart):
             raise InputError(f"data: classes = {classes} is not a CIFAR data set; accepted: 10, 100")
         if coarse and classes != 100:
             raise InputError("data: coarse labels exist in CIFAR-100 only")
-        records = [_cifar_records(file, _LABEL_BYTES[classes] + _PIXELS) for file in files]
+        size, records = _LABEL_BYTES[classes] + _PIXELS, []
+        for file in files:
+            count, rest = divmod(file.stat().st_size, size)
+            if rest:
+                held = f"{count * size + rest} bytes"
+                raise InputError(
+                    f"data: {file.name} is cut short: {held} are not a whole number of {size}-byte images"
+                )
+            records.append(MappedInputs(file, np.dtype(np.uint8), 0, (count, size)))
         column, limit = (0, 20) if coarse else (_LABEL_BYTES[classes] - 1, classes)
         labels = np.concatenate([part[:, column] for part in records]).astype(np.int64)
         if labels.max() >= limit:
@@ -278,8 +282,12 @@ class CifarPart(FilePart):
             raise InputError(
                 f"data: {files[0].name}: label {labels[row]} of image {row} is not one of CIFAR's 0 … {limit - 1}"
             )
-        names = _cifar_names(files[0].parent, limit, classes, coarse)
-        return from_arrays(CifarImages(records), labels, names, name=files[0].name)
+        kind = "batches.meta.txt" if classes == 10 else f"{'coarse' if coarse else 'fine'}_label_names.txt"
+        listed = files[0].with_name(kind)
+        lines = listed.read_text("utf-8").splitlines() if listed.is_file() else []
+        names = [line.strip() for line in lines if line.strip()]
+        classes_named = names if len(names) == limit else None
+        return from_arrays(CifarImages(records), labels, classes_named, name=files[0].name)
 
 
 def _cifar_files(path: Path | list[Path], split: str | None) -> list[Path]:
@@ -309,19 +317,3 @@ def _count_classes(files: Sequence[Path]) -> int:
             f"({sizes[0]} bytes; an image takes 3073 or 3074): cut short, or another format"
         )
     return fitting[0]
-
-
-def _cifar_records(file: Path, record: int) -> MappedInputs:
-    size = file.stat().st_size
-    if size % record:
-        raise InputError(f"data: {file.name} is cut short: {size} bytes are not a whole number of {record}-byte images")
-    return MappedInputs(file, np.dtype(np.uint8), 0, (size // record, record))
-
-
-def _cifar_names(folder: Path, count: int, classes: int, coarse: bool) -> tuple[str, ...] | None:
-    kind = "coarse_label_names.txt" if coarse else "fine_label_names.txt"
-    file = folder / ("batches.meta.txt" if classes == 10 else kind)
-    if not file.is_file():
-        return None
-    names = tuple(line.strip() for line in file.read_text("utf-8").splitlines() if line.strip())
-    return names if len(names) == count else None

@@ -284,7 +284,12 @@ def numbered(data: Data, classes: Classes) -> Data:
         if len(listed) < len(names):
             raise InputError(f"classes: {len(listed)} names for the labels 0 … {len(names) - 1}; name every output")
         return replace(data, classes=tuple(listed))
-    return _renumbered(data, [_place(name, listed) for name in names], listed)
+    folded = [one.casefold() for one in listed]
+    for name in names:
+        if name not in listed and name.casefold() not in folded:
+            raise InputError(f"classes: the data's class {name!r} is not listed; {suggest(name, listed)}")
+    places = [listed.index(name) if name in listed else folded.index(name.casefold()) for name in names]
+    return _renumbered(data, places, listed)
 
 
 def _by_table(data: Data, names: Sequence[str], table: Mapping[str, int | str]) -> Data:
@@ -312,10 +317,3 @@ def _by_table(data: Data, names: Sequence[str], table: Mapping[str, int | str]) 
 def _renumbered(data: Data, places: Sequence[int], names: Sequence[str]) -> Data:
     table: Any = np.asarray(places, np.int64)
     return replace(data, labels=table[data.labels], classes=tuple(names))
-
-
-def _place(name: str, listed: Sequence[str]) -> int:
-    folded = [one.casefold() for one in listed]
-    if name not in listed and name.casefold() not in folded:
-        raise InputError(f"classes: the data's class {name!r} is not listed; {suggest(name, listed)}")
-    return listed.index(name) if name in listed else folded.index(name.casefold())

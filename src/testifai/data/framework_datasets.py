@@ -112,8 +112,11 @@ class _Items:
         self.at, self.label_at = _places(first, inputs, labels)
         self.image = _part(first, self.at)
         for row in range(min(READ_TWICE, len(given))):
-            once, again = (_content(_part(self._item(row), self.at), f"item {row}") for _ in range(2))
-            if once != again:
+            once, again = (_part(self._item(row), self.at) for _ in range(2))
+            same = once == again if isinstance(once, str) else np.array_equal(
+                as_input(once, f"item {row}"), as_input(again, f"item {row}")
+            )
+            if not same:
                 raise InputError(
                     f"data: item {row} of {type(given).__name__} is another each time it is read; hand over the data "
                     "set without random transforms"
@@ -291,6 +294,3 @@ def _bare(tensor: Any) -> Array:
     array = np.asarray(tensor.detach().cpu().numpy())
     return _as_images(array, array.shape[1] in CHANNELS, "the tensor") if array.ndim == 4 else array
 
-
-def _content(given: Any, where: str) -> bytes:
-    return given.encode() if isinstance(given, str) else as_input(given, where).tobytes()

@@ -193,7 +193,8 @@ class ImageFiles(LazyInputs):
         self.shape = (len(self.files), height, width, *first.shape[2:])
         self.dtype = np.dtype(np.uint8)
         self._hashes = FileHashes()
-        self.contents = Contents(len(self)) if self._are_many() else None
+        many = len(self) > MAX_FILES or sum(self.files.sizes()) > MAX_BYTES
+        self.contents = Contents(len(self)) if many else None
         self._identity: bytes | None = None
 
     def read(self, rows: Rows) -> Any:
@@ -201,9 +202,12 @@ class ImageFiles(LazyInputs):
         self.files.make_ready(rows.tolist())
         for row in rows.tolist():
             file = self.files[row]
-            content = self._content(file)
-            batch.append(self._fit(file, decoded(file, content[0], self.color)))
-            found.append(content[1])
+            stat = None if self.contents is None else stat_of(file)
+            content = read_bytes(file)
+            batch.append(self._fit(file, decoded(file, content, self.color)))
+            if stat is not None:
+                found.append(hash_bytes(content.data))
+                self._hashes.learn(stat, found[-1])
         if self.contents is not None:
             self.note(rows, as_numbers(found))
         return self._stacked(batch)
@@ -244,21 +248,8 @@ class ImageFiles(LazyInputs):
     def called(self, row: int) -> str:
         return str(self.files[row])
 
-    def _are_many(self) -> bool:
-        return len(self) > MAX_FILES or sum(self.files.sizes()) > MAX_BYTES
-
     def _begun(self, what: str, more: bytes = b"") -> hashlib.blake2b:
         return hashlib.blake2b(f"{what} {self.shape} {self.size} {self.color}\n".encode() + more)
-
-    def _content(self, file: Path) -> tuple[NDArray[np.uint8], bytes]:
-        """The content of a file, and its hash if the data set records hashes."""
-        if self.contents is None:
-            return read_bytes(file), b""
-        stat = stat_of(file)
-        content = read_bytes(file)
-        digest = hash_bytes(content.data)
-        self._hashes.learn(stat, digest)
-        return content, digest
 
     def _fit(self, file: Path, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         height, width = self.shape[1:3]

@@ -82,17 +82,16 @@ class LazyInputs(ABC):
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, np.ndarray) and key.dtype.kind in "iu" and key.ndim == 1:
-            return self.read(self._within(key))
+            rows = np.where(key < 0, key.astype(np.intp) + len(self), key).astype(np.intp)
+            if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
+                raise IndexError(
+                    f"row {key[(rows < 0) | (rows >= len(self))][0]} is out of bounds for {len(self)} rows"
+                )
+            return self.read(rows)
         rows = np.arange(len(self), dtype=np.intp)[key]
         if rows.ndim == 0:
             return self.read(rows.reshape(1))[0]
         return self.read(rows)
-
-    def _within(self, key: Array) -> Rows:
-        rows = np.where(key < 0, key.astype(np.intp) + len(self), key).astype(np.intp)
-        if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
-            raise IndexError(f"row {key[(rows < 0) | (rows >= len(self))][0]} is out of bounds for {len(self)} rows")
-        return rows
 
 
 class MappedInputs(LazyInputs):

@@ -139,10 +139,14 @@ def choose(names: Sequence[str], text: str | Sequence[str] | None, label: str | 
     >>> choose(["id", "question1", "question2", "is_duplicate"], None, None, "pairs.csv")
     Columns(text=('question1', 'question2'), label='is_duplicate')
     """
-    given = _given(text)
+    given = (text,) if isinstance(text, str) else tuple(text or ())
+    if text is not None and (len(given) not in (1, 2) or not all(isinstance(name, str) for name in given)):
+        raise InputError(f"data: text = {text!r} is not accepted; give one column, or two for pairs of texts")
     for field, name in [*(("text", name) for name in given), ("label", label)]:
-        if name is not None:
-            _check_known(field, name, names, file)
+        if name is not None and name not in names:
+            raise InputError(f"data: {file} has no column {name!r} for {field}; {suggest(name, names)}")
+        if name is not None and list(names).count(name) > 1:
+            raise InputError(f"data: {file} has several columns {name!r}; rename all but one of them")
     if label is not None and label in given:
         raise InputError(f"data: {file}: column {label!r} cannot be both text and label")
     guessed = [name for name in names if name.lower() in LABELS and name not in given]
@@ -150,22 +154,6 @@ def choose(names: Sequence[str], text: str | Sequence[str] | None, label: str | 
         raise _unclear("label", "labels", names, file)
     chosen = label or next(iter(guessed), None)
     return Columns(given or _guessed_text(names, chosen, file), chosen)
-
-
-def _given(text: str | Sequence[str] | None) -> tuple[str, ...]:
-    if text is None:
-        return ()
-    names = (text,) if isinstance(text, str) else tuple(text)
-    if len(names) not in (1, 2) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"data: text = {text!r} is not accepted; give one column, or two for pairs of texts")
-    return names
-
-
-def _check_known(field: str, name: str, names: Sequence[str], file: str) -> None:
-    if name not in names:
-        raise InputError(f"data: {file} has no column {name!r} for {field}; {suggest(name, names)}")
-    if list(names).count(name) > 1:
-        raise InputError(f"data: {file} has several columns {name!r}; rename all but one of them")
 
 
 def _guessed_text(names: Sequence[str], label: str | None, file: str) -> tuple[str, ...]:
