@@ -54,10 +54,10 @@ def line_blur(images: Images, degrees: ArrayLike, length: float, sigma: float) -
     angles = np.repeat(np.asarray(degrees, dtype=np.int64), channels)
     order = np.argsort(angles, kind="stable")
     ordered = np.empty(planes.shape, dtype=np.uint8)
-    blur, line = (_blur_small, _cached_line) if height * width <= SMALL else (_blur_large, _line)
+    line = _cached_line if height * width <= SMALL else _line
     for part in slabs(0, len(planes), height * width, _GROUPED):
         lines = ((rows, line(height, width, angle, length, sigma)) for angle, rows in runs(angles[order[part]]))
-        ordered[part] = blur(planes[order[part]], lines)
+        ordered[part] = _blur_lines(planes[order[part]], lines)
     blurred = put_back(ordered, order).reshape(-1, channels, height, width)
     return blurred.transpose(0, 2, 3, 1).reshape(images.shape)
 
@@ -97,28 +97,20 @@ def half_gaussian(length: float, sigma: float) -> NDArray[np.float32]:
     return exact((taps / taps.sum())[:, None])[:, 0].astype(np.float32)
 
 
-def _blur_small(planes: Images, lines: Iterator[tuple[slice, _Line]]) -> Images:
-    source = planes.astype(np.float32)  # calls cost more than arithmetic: convert whole arrays
-    values = np.empty_like(source)
+def _blur_lines(planes: Images, lines: Iterator[tuple[slice, _Line]]) -> Images:
+    result = np.empty(planes.shape, dtype=np.uint8)
     with one_blas_thread():
         for part, line in lines:
             count, (rows, columns) = part.stop - part.start, line.shear.shape
-            sheared = np.empty((count, rows * columns), dtype=np.float32)
-            source[part].take(line.shear.ravel(), axis=1, mode="clip", out=sheared)
-            blurred = sheared.reshape(count * rows, columns) @ line.band
-            blurred.reshape(count, -1).take(line.unshear, axis=1, mode="clip", out=values[part])
-    values += np.float32(0.5)
-    return values.astype(np.uint8)
-
-
-def _blur_large(planes: Images, lines: Iterator[tuple[slice, _Line]]) -> Images:
-    result = np.empty(planes.shape, dtype=np.uint8)
-    for part, line in lines:
-        width = line.shear.shape[1] - line.weights.shape[1] + 1
-        for plane, target in zip(planes[part], result[part], strict=True):
-            sheared = plane.take(line.shear).astype(np.float32)
-            blurred = cv2.filter2D(sheared, cv2.CV_32F, line.weights, anchor=(0, 0))[:, :width]
-            target[:] = blurred.ravel().take(line.unshear) + np.float32(0.5)
+            sheared = planes[part].take(line.shear.ravel(), axis=1, mode="clip").astype(np.float32)
+            stacked = sheared.reshape(count * rows, columns)
+            if len(line.band):
+                blurred = stacked @ line.band
+            else:
+                blurred = cv2.filter2D(stacked, cv2.CV_32F, line.weights, anchor=(0, 0))[:, : line.band.shape[1]]
+            values = blurred.reshape(count, -1).take(line.unshear, axis=1, mode="clip")
+            values += np.float32(0.5)
+            result[part] = values
     return result
 
 
