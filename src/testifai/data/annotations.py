@@ -24,11 +24,7 @@ MOST = 100  # most confident boxes of an image that count, as in COCO
 
 
 def pack(images: Sequence[Boxes], rows: int | None = None) -> Boxes:
-    """Return the boxes of all images in one array, with the given number of rows for each, or as many as needed.
-
-    >>> pack([np.array([[0, 0, 4, 4, 0.9, 7]]), np.zeros((0, 6))]).tolist()[1]
-    [[0.0, 0.0, 0.0, 0.0, 0.0, -1.0]]
-    """
+    """Return the boxes of all images in one array, with the given number of rows for each, or as many as needed."""
     rows = max((len(image) for image in images), default=0) if rows is None else rows
     packed = np.zeros((len(images), rows, COLUMNS), np.float32)
     packed[..., CLASS] = NONE
@@ -38,11 +34,7 @@ def pack(images: Sequence[Boxes], rows: int | None = None) -> Boxes:
 
 
 def are_boxes(array: Any) -> bool:
-    """Return True for an array of boxes on images.
-
-    >>> are_boxes(pack([np.zeros((0, 6))], 3)), are_boxes(np.zeros((2, 4, 6), np.uint8))
-    (True, False)
-    """
+    """Return True for an array of boxes on images."""
     return isinstance(array, np.ndarray) and array.ndim == 3 and array.shape[2] == COLUMNS and array.dtype.kind == "f"
 
 
@@ -67,11 +59,7 @@ def intersections(one: NDArray[np.floating], other: NDArray[np.floating]) -> Flo
 
 
 def ious(one: NDArray[np.floating], other: NDArray[np.floating]) -> Floats:
-    """Return the intersection over union of each box of `one` with each of `other`; 0 if neither has an area.
-
-    >>> ious(np.array([[0, 0, 4, 4]]), np.array([[2, 0, 6, 4], [8, 8, 9, 9]])).round(3).tolist()
-    [[0.333, 0.0]]
-    """
+    """Return the intersection over union of each box of `one` with each of `other`; 0 if neither has an area."""
     common = intersections(one, other)
     union = areas(one)[:, None] + areas(other)[None, :] - common
     return np.asarray(np.divide(common, union, out=np.zeros_like(common), where=union > 0))
@@ -82,11 +70,7 @@ MOST_CLASSES = 2**15 - 1  # the highest class of a pixel: maps have two bytes pe
 
 
 def are_label_maps(array: Any) -> bool:
-    """Return True for an array of label maps.
-
-    >>> are_label_maps(np.zeros((2, 4, 6), np.uint8)), are_label_maps(np.zeros((2, 4, 6), np.float32))
-    (True, False)
-    """
+    """Return True for an array of label maps."""
     return isinstance(array, np.ndarray) and array.ndim == 3 and array.dtype.kind in "iu"
 
 
@@ -99,12 +83,7 @@ def are_records(given: Any) -> bool:
 
 
 def from_records(records: Sequence[RecordLike], name: str, most: int | None = None) -> Boxes:
-    """Return the boxes of each image, most confident first, at most `most` each; default scores are 1.
-
-    >>> found = [{"boxes": [[0, 0, 4, 4], [1, 1, 2, 2]], "labels": [7, 3], "scores": [0.2, 0.9]}]
-    >>> from_records(found, "model", most=3)[0, :, 5].tolist()
-    [3.0, 7.0, -1.0]
-    """
+    """Return the boxes of each image, most confident first, at most `most` each; default scores are 1."""
     return pack([_rows(record, f"{name}: image {place}") for place, record in enumerate(records)], most)
 
 

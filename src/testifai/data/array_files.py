@@ -271,9 +271,7 @@ class CifarPart(FilePart):
             count, rest = divmod(file.stat().st_size, size)
             if rest:
                 held = f"{count * size + rest} bytes"
-                raise InputError(
-                    f"data: {file.name} is cut short: {held} are not a whole number of {size}-byte images"
-                )
+                raise InputError(f"data: {file.name} is cut short: {held} are not a whole number of {size}-byte images")
             records.append(MappedInputs(file, np.dtype(np.uint8), 0, (count, size)))
         column, limit = (0, 20) if coarse else (_LABEL_BYTES[classes] - 1, classes)
         labels = np.concatenate([part[:, column] for part in records]).astype(np.int64)

@@ -113,8 +113,10 @@ class _Items:
         self.image = _part(first, self.at)
         for row in range(min(READ_TWICE, len(given))):
             once, again = (_part(self._item(row), self.at) for _ in range(2))
-            same = once == again if isinstance(once, str) else np.array_equal(
-                as_input(once, f"item {row}"), as_input(again, f"item {row}")
+            same = (
+                once == again
+                if isinstance(once, str)
+                else np.array_equal(as_input(once, f"item {row}"), as_input(again, f"item {row}"))
             )
             if not same:
                 raise InputError(
@@ -285,12 +287,10 @@ def _as_bytes(array: Array, where: str) -> Array:
             f"data: {where} has numbers from {low:.3g} to {high:.3g}; images are perturbed before they are normalised: "
             "leave Normalize out of the data set's transform and say mean=…, std=… to ta.models.from_torch"
         )
-    rounded: Array = np.rint(array * 255).astype(np.uint8)
-    return rounded
+    return np.asarray(np.rint(array * 255), np.uint8)
 
 
 def _bare(tensor: Any) -> Array:
     """A tensor as an array; a stack of images as bytes (N, H, W) or (N, H, W, 3)."""
     array = np.asarray(tensor.detach().cpu().numpy())
     return _as_images(array, array.shape[1] in CHANNELS, "the tensor") if array.ndim == 4 else array
-

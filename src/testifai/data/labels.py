@@ -31,10 +31,6 @@ def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -
 
     Words become class indexes, in the order of `classes`, else sorted. A list of sets or a 0/1 table, such as one-hot
     rows, means several labels per input. Fractional numbers are values for a regression oracle.
-
-    >>> array, classes = read_labels(["cat", "dog", "cat"], 3)
-    >>> array.tolist(), classes
-    ([0, 1, 0], ('cat', 'dog'))
     """
     names = tuple(str(name) for name in classes) if classes is not None else None
     if are_records(labels) or are_boxes(labels):

@@ -131,8 +131,7 @@ class MappedInputs(LazyInputs):
 
     def __getitem__(self, key: Any) -> Array:
         if isinstance(key, np.ndarray):
-            picked: Array = super().__getitem__(key)
-            return picked
+            return np.asarray(super().__getitem__(key))
         self._check_length()
         # A copy: a slice would look into the file later.
         return np.array(self._array[key], order="C")

@@ -32,11 +32,7 @@ class Column:
     spread: float = 0.0
 
     def word(self, number: float) -> str:
-        """Return the meaning of a number in this column.
-
-        >>> Column("sex", "category", ("f", "m")).word(1.0), Column("age").word(41.5), Column("age").word(np.nan)
-        ('m', '41.5', 'missing')
-        """
+        """Return the meaning of a number in this column."""
         if np.isnan(number):
             return "missing"
         return str(self.values[int(number)]) if self.values else f"{number:.6g}"
@@ -85,11 +81,7 @@ def learn(columns: Sequence[Column], rows: Floats, missing: float | str | None =
 
 
 def unnamed(rows: Array) -> Table:
-    """Return the table of an array of numbers, with columns x0, x1, …
-
-    >>> [column.kind for column in unnamed(np.array([[0.5, 3, 1], [1.5, 4, 0]])).columns]
-    ['number', 'whole', 'boolean']
-    """
+    """Return the table of an array of numbers, with columns x0, x1, …"""
     numbers = np.asarray(rows, np.float64)
     return learn([numeric(f"x{place}", numbers[:, place]) for place in range(numbers.shape[1])], numbers)
 
@@ -134,11 +126,7 @@ class Columns:
 
 
 def choose(names: Sequence[str], text: str | Sequence[str] | None, label: str | None, file: str) -> Columns:
-    """Return the given columns, or those guessed from the names; InputError if that is ambiguous.
-
-    >>> choose(["id", "question1", "question2", "is_duplicate"], None, None, "pairs.csv")
-    Columns(text=('question1', 'question2'), label='is_duplicate')
-    """
+    """Return the given columns, or those guessed from the names; InputError if that is ambiguous."""
     given = (text,) if isinstance(text, str) else tuple(text or ())
     if text is not None and (len(given) not in (1, 2) or not all(isinstance(name, str) for name in given)):
         raise InputError(f"data: text = {text!r} is not accepted; give one column, or two for pairs of texts")
@@ -212,11 +200,7 @@ Raw = Array | Sequence[Any]  # cells of a file are words; None is a missing valu
 
 
 def read_words(cells: Sequence[str]) -> Raw:
-    """Return cells of a file as numbers, truth values or words, whichever fits all; missing ones are None or NaN.
-
-    >>> read_words(["1", "", "2.5"]).tolist(), list(read_words(["true", "False"])), read_words(["a", "NA"])
-    ([1.0, nan, 2.5], [True, False], ['a', None])
-    """
+    """Return cells of a file as numbers, truth values or words, whichever fits all; missing ones are None or NaN."""
     known: Record = {cell: None if cell.strip() in MISSING else cell.strip() for cell in set(cells)}
     words = {word for word in known.values() if word is not None}
     if all(map(_is_number, words)):

@@ -189,11 +189,7 @@ def _is_free_text(raw: Raw) -> bool:
 
 
 def guessed_target(names: Sequence[str]) -> str:
-    """Return the column with the name of a target; "" if there is none or several.
-
-    >>> guessed_target(["age", "Target"]), guessed_target(["age", "price"])
-    ('Target', '')
-    """
+    """Return the column with the name of a target; "" if there is none or several."""
     found = [name for name in names if name.lower() in LABELS]
     return found[0] if len(found) == 1 else NO_TARGET
 
@@ -261,15 +257,13 @@ def _from_parquet(path: Path, most: int | None) -> dict[str, Raw]:
     _check_names(table.column_names, path)
     table = table if most is None else table.slice(0, most)
     kept = [name for name in table.column_names if not name.startswith("__index_level_")]
-    return {name: _from_arrow(name, table.column(name), arrow.types) for name in kept}
-
-
-def _from_arrow(name: str, column: Any, types: Any) -> Raw:
-    kind = column.type
-    if types.is_nested(kind):
-        raise InputError(f"data: column {name!r} holds lists; one value in each row is accepted")
-    if types.is_temporal(kind):
-        return np.array([], "datetime64[s]")
-    plain = (types.is_integer(kind) or types.is_floating(kind)) and column.null_count == 0
-    cells: Raw = column.to_numpy() if plain else column.to_pylist()
-    return cells
+    types, columns = arrow.types, {}
+    for name in kept:
+        column, kind = table.column(name), table.column(name).type
+        if types.is_nested(kind):
+            raise InputError(f"data: column {name!r} holds lists; one value in each row is accepted")
+        plain = (types.is_integer(kind) or types.is_floating(kind)) and column.null_count == 0
+        columns[name] = column.to_numpy() if plain else column.to_pylist()
+        if types.is_temporal(kind):
+            columns[name] = np.array([], "datetime64[s]")
+    return columns

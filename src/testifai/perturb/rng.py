@@ -58,13 +58,7 @@ class MissingDrawError(InputError, AttributeError):
 
 
 class Rng:
-    """Draws for a batch of inputs: shape (number of inputs, *size), the same for an input in any batch.
-
-    >>> whole = Rng(0, "fade", 2, np.arange(4)).uniform()
-    >>> alone = Rng(0, "fade", 2, np.array([3])).uniform()
-    >>> bool(whole[3] == alone[0])
-    True
-    """
+    """Draws for a batch of inputs: shape (number of inputs, *size), the same for an input in any batch."""
 
     def __init__(self, seed: int, name: str, severity: int, indices: NDArray[np.integer], occurrence: int = 0) -> None:
         self.indices = np.asarray(indices).astype(np.uint64)
@@ -209,8 +203,7 @@ QUANTILES = (np.arange(WORDS) + 0.5) / WORDS
 @lru_cache(maxsize=128)
 def normal(mean: float = 0.0, deviation: float = 1.0) -> NDArray[np.float32]:
     """A normal number for each word."""
-    table: NDArray[np.float32] = (mean + deviation * ndtri(QUANTILES)).astype(np.float32)
-    return table
+    return np.asarray(mean + deviation * ndtri(QUANTILES), np.float32)
 
 
 @lru_cache(maxsize=64)

@@ -35,8 +35,7 @@ class Rows:
         return len(self.values)
 
     def __getitem__(self, name: str) -> Floats:
-        column: Floats = self.values[:, self.table.places([name])[0]].copy()
-        return column
+        return np.array(self.values[:, self.table.places([name])[0]])
 
     def column(self, name: str) -> Column:
         """Return the properties of a column."""

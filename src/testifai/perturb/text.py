@@ -295,11 +295,7 @@ def _contraction(text: str, shadow: str, place: Place, draw: float) -> str:
 
 @cache
 def synonyms() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Each word with its part of speech (n, v, a, r) and its synonyms.
-
-    >>> synonyms()["car"]
-    ('n', ('auto', 'automobile', 'machine', 'motorcar'))
-    """
+    """Each word with its part of speech (n, v, a, r) and its synonyms."""
     packed = (files("testifai.perturb") / "assets" / "synonyms.txt.gz").read_bytes()
     rows = (line.split("\t") for line in gzip.decompress(packed).decode("ascii").splitlines())
     return {word: (part, tuple(synonyms.split(","))) for word, part, synonyms in rows}

@@ -71,11 +71,7 @@ _marks = _Marks()
 
 
 def shadow_of(text: str) -> str:
-    """The text with protected spans replaced by underscores.
-
-    >>> shadow_of("Mail {name} at a@b.org now")
-    'Mail ______ at _______ now'
-    """
+    """The text with protected spans replaced by underscores."""
     shadow = _plain(text)
     if _HINT.search(shadow) is None:
         return shadow
@@ -176,7 +172,7 @@ class TextEdits:
     def __call__(self, batch: Batch, number: int, rng: Rng) -> Batch:
         texts = check_texts(batch)
         plans = zip(texts, self.plan(texts, number, rng), strict=True)
-        changed = [_written(text, made) if made else text for text, made in plans]
+        changed = [_edited(text, made) for text, made in plans]
         if isinstance(batch, list):
             return changed
         result: Array = np.empty(len(changed), dtype=object)
@@ -211,12 +207,10 @@ def check_texts(batch: Any) -> list[str]:
     return texts
 
 
-def _written(text: str, made: list[Edit]) -> str:
-    pieces, done = [], 0
-    for edit in made:
-        pieces += [text[done : edit.start], edit.new]
-        done = edit.end
-    return "".join([*pieces, text[done:]])
+def _edited(text: str, made: list[Edit]) -> str:
+    for start, end, new in reversed(made):
+        text = text[:start] + new + text[end:]
+    return text
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,8 +228,7 @@ class Edits:
     @property
     def counts(self) -> NDArray[np.int64]:
         """Number of edits of each input."""
-        counts: NDArray[np.int64] = self._by_text().sum(axis=1)
-        return counts
+        return np.asarray(self._by_text().sum(axis=1))
 
     @property
     def short(self) -> int:
@@ -279,20 +272,16 @@ def edits(
         raise InputError(f"perturbation '{subject.name}' makes no edits of texts; give one of the suite 'text'")
     severity = subject.check_severity(severity)
     numbers = check_indices(indices, check_batch(texts))
-    key = (severity, numbers, occurrence)
     number = subject.severities[severity] if severity else 0
+    choice("side", side, SIDES)
+    edited = {subject.name: texts}
+    if are_pairs(texts):
+        names = {"first": subject.name, "second": second(subject.name)}
+        sides = [one for one in names if side in (one, "both")]
+        edited = {names[one]: [pair[one == "second"] for pair in texts] for one in sides}
     plans = []
-    for name, given in _parts(subject.name, texts, choice("side", side, SIDES)):
-        rng = Rng(whole("seed", seed), name, *key)
+    for name, given in edited.items():
+        rng, given = Rng(whole("seed", seed), name, severity, numbers, occurrence), check_texts(given)
         plans.append(subject.function.plan(given, number, rng) if severity else iter([[]] * len(given)))
     made = tuple(tuple(edits) for row in zip(*plans, strict=True) for edits in row)
     return Edits(subject.name, number, made, len(plans))
-
-
-def _parts(name: str, texts: Any, side: Side) -> list[tuple[str, list[str]]]:
-    """The texts that are edited, with the name for their draws."""
-    if not are_pairs(texts):
-        return [(name, check_texts(texts))]
-    firsts, seconds = [pair[0] for pair in texts], [pair[1] for pair in texts]
-    parts = {"first": (name, firsts), "second": (second(name), seconds)}
-    return [part for which, part in parts.items() if side in (which, "both")]

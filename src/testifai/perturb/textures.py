@@ -213,5 +213,4 @@ def _feathers(pane: _Pane, random: np.random.Generator) -> NDArray[np.float32]:
 
 
 def _standard(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    standard: NDArray[np.float32] = (values - values.mean()) / values.std()
-    return standard
+    return np.asarray((values - values.mean()) / values.std())

@@ -152,8 +152,7 @@ class _Gaussian(NamedTuple):
 def bell(radius: int, sigma: float) -> Floats:
     """Weights of a Gaussian at −radius … radius."""
     weights = np.exp(-0.5 * (np.arange(-radius, radius + 1) / max(sigma, 1e-9)) ** 2)
-    normalised: Floats = weights / weights.sum()
-    return normalised
+    return np.asarray(weights / weights.sum())
 
 
 @lru_cache(maxsize=64)

@@ -196,8 +196,7 @@ def _between(layer: NDArray[np.float32], places: NDArray[np.floating], axis: int
     share = (inside - first).astype(np.float32)
     share = share[:, None] if axis == 1 else share
     before = layer.take(first, axis=axis)
-    result: NDArray[np.float32] = before + share * (layer.take(np.minimum(first + 1, last), axis=axis) - before)
-    return result
+    return np.asarray(before + share * (layer.take(np.minimum(first + 1, last), axis=axis) - before))
 
 
 def resize(images: Images, height: int, width: int) -> Images:

@@ -152,8 +152,7 @@ def _doubled(planes: Images, height: int, width: int) -> Images:
     wide = planes.reshape(-1, planes.shape[2]).astype(np.float32) @ doubling(width, planes.shape[2]).T
     values = np.matmul(doubling(height, planes.shape[1]), wide.reshape(len(planes), -1, width))
     values += np.resize([8 / 16, 7 / 16], width).astype(np.float32)
-    doubled: Images = values.astype(np.uint8)
-    return doubled
+    return np.asarray(values.astype(np.uint8))
 
 
 @lru_cache(maxsize=16)

@@ -57,11 +57,7 @@ def transposed(rows: Array) -> Array:
 
 
 def image_shape(images: Array) -> tuple[int, int, int]:
-    """Height, width and number of channels of the images of a batch, or an InputError.
-
-    >>> image_shape(np.zeros((5, 28, 20), np.uint8))
-    (28, 20, 1)
-    """
+    """Height, width and number of channels of the images of a batch, or an InputError."""
     if not isinstance(images, np.ndarray):
         raise InputError(f"images must be an array, got a {type(images).__name__}")
     if images.dtype != np.uint8:
@@ -86,8 +82,7 @@ def lookup(images: Images, table: NDArray[np.uint8]) -> Images:
     """Every pixel replaced by its entry in a table of 256."""
     image_shape(images)
     flat = np.ascontiguousarray(images).reshape(len(images), -1)
-    result: Images = np.asarray(cv2.LUT(flat, table), dtype=np.uint8).reshape(images.shape)
-    return result
+    return np.asarray(cv2.LUT(flat, table)).reshape(images.shape)
 
 
 def brighten(images: Images, amount: float) -> Images:
@@ -163,8 +158,7 @@ def floats(images: Images) -> NDArray[np.float32]:
 
 def levels(values: NDArray[np.floating]) -> Images:
     """The nearest whole grey level from 0 to 255, halves upwards."""
-    nearest: Images = np.clip(values + np.float32(0.5), 0, 255).astype(np.uint8)
-    return nearest
+    return np.asarray(np.clip(values + np.float32(0.5), 0, 255).astype(np.uint8))
 
 
 def take(table: NDArray[np.float32], field: NDArray[np.uint16]) -> NDArray[np.float32]:
@@ -209,8 +203,7 @@ def stretch(images: Images, factor: float, offsets: NDArray[np.float32]) -> Imag
 
 def largest(values: Array) -> NDArray[np.float32]:
     """Largest number of each image or layer."""
-    most: NDArray[np.float32] = values.max(axis=tuple(range(1, values.ndim)), keepdims=True).astype(np.float32)
-    return most
+    return np.asarray(values.max(axis=tuple(range(1, values.ndim)), keepdims=True), np.float32)
 
 
 def luma(values: Array) -> NDArray[np.float32]:
