@@ -132,11 +132,9 @@ def zoom_blur(ops: ModuleType, images: Images, parameter: tuple[float, float], r
 
 
 def snow(ops: ModuleType, images: Images, parameter: tuple[float, ...], rng: Draws) -> Images:
-    """Whiten the image and let enlarged, blurred flakes fall on it.
-
-    (mean and deviation of the flakes' noise, their enlargement, the least that counts, radius and sigma of their
-    blur, share of the image that is not whitened)
-    """
+    """Whiten the image and let enlarged, blurred flakes fall on it."""
+    # Flakes: mean and deviation of their noise, enlargement, threshold, radius and sigma of their blur; and the share
+    # of the image that is not whitened.
     mean, deviation, factor, least, radius, sigma, kept = parameter
     height, width, _ = ops.image_shape(images)
     (rows, down), (columns, across) = (_enlarged(side, factor) for side in (height, width))
@@ -187,11 +185,8 @@ def contrast(ops: ModuleType, images: Images, factor: float, rng: Draws) -> Imag
 def elastic_transform(
     ops: ModuleType, parameter: tuple[float, float, float], rng: Draws, height: int, width: int
 ) -> tuple[Layer, Layer]:
-    """Move pixels locally and the image as a whole.
-
-    (strength and sigma of the local shifts, largest shift of three points that move the whole), as shares of the
-    image's side
-    """
+    """Move pixels locally and the image as a whole."""
+    # Strength and sigma of local shifts, and the largest shift of three points, as shares of the image's side.
     strength, sigma, affine = parameter
     dx, dy = (ops.uniform(rng.field((height, width)), -strength * height, strength * height) for _ in range(2))
     if sigma > 0:
@@ -215,11 +210,8 @@ def jpeg_compression(ops: ModuleType, images: Images, quality: int, rng: Draws) 
 
 
 def spatter(ops: ModuleType, images: Images, parameter: tuple[float, ...], rng: Draws) -> Images:
-    """Splash water or mud.
-
-    (mean, deviation and sigma of the noise that is the liquid, the least that counts, strength of water or
-    blur of mud, 0 for water and 1 for mud)
-    """
+    """Splash water or mud."""
+    # Mean, deviation, sigma and threshold of the noise for the liquid; strength of water or blur of mud.
     mean, deviation, sigma, least, amount, is_mud = parameter
     height, width, _ = ops.image_shape(images)
     liquid = ops.gaussian(ops.take(draws.normal(mean, deviation), rng.field((height, width))), sigma)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from testifai.perturb.ops.values import SMALL, Images, exact, image_shape, put_back, runs, slabs, transposed
 from testifai.support.optional_imports import cv2
-from testifai.support.types import Floats
+from testifai.support.types import Array, Floats
 
 _BOXED = 2**16  # numbers per slab of pixelated images, whose sums need four times the memory of the pixels
 
@@ -84,19 +84,14 @@ def _taps(height: int, width: int, matrix: Floats) -> tuple[NDArray[np.intp], ND
 
 
 def _warp_large(images: Images, matrix: Floats, border: int) -> Images:
-    height, width = images.shape[1:3]
-    warped = [
-        cv2.warpAffine(
-            image,
-            matrix,
-            (width, height),
-            flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
-            borderMode=cv2.BORDER_CONSTANT,
-            borderValue=(border,) * 4,
-        )
-        for image in images
-    ]
+    warped = [_warp_image(image, matrix, cv2.BORDER_CONSTANT, border) for image in images]
     return np.asarray(warped, dtype=np.uint8).reshape(images.shape)
+
+
+def _warp_image(image: Array, matrix: Floats, mode: int, border: int = 0) -> Array:
+    size, flags = (image.shape[1], image.shape[0]), cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    warped = cv2.warpAffine(image, matrix, size, flags=flags, borderMode=mode, borderValue=(border,) * 4)
+    return np.asarray(warped).reshape(image.shape)
 
 
 def mean_of_warps(images: Images, matrices: ArrayLike) -> Images:
@@ -130,19 +125,11 @@ def _mean_sampler(height: int, width: int, matrices: bytes) -> csr_array:
 
 
 def _mean_large(images: Images, matrices: Floats) -> Images:
-    height, width = images.shape[1:3]
     result = np.empty(images.shape, dtype=np.uint8)
     for image, target in zip(images.astype(np.float32), result, strict=True):
         total = np.full(image.shape, 0.5 * len(matrices), dtype=np.float32)
         for matrix in matrices:
-            warped = cv2.warpAffine(
-                image,
-                matrix,
-                (width, height),
-                flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
-                borderMode=cv2.BORDER_REPLICATE,
-            )
-            total += warped.reshape(image.shape)
+            total += _warp_image(image, matrix, cv2.BORDER_REPLICATE)
         target[:] = total / np.float32(len(matrices))
     return result
 
@@ -266,7 +253,10 @@ def shuffle(images: Images, radius: int, words: NDArray[np.uint16], swap: bool =
     """
     height, width, channels = image_shape(images)
     count, pixels = len(images), height * width
-    state = transposed(_packed(images.reshape(count, pixels, channels)))
+    numbers = images.reshape(count, pixels, channels)
+    if channels == 3:  # one number per pixel
+        numbers = np.asarray(cv2.cvtColor(numbers, cv2.COLOR_RGB2RGBA)).view(np.int32)
+    state = transposed(numbers[..., 0])
     partners = _partners(transposed(words.reshape(count, pixels)), width, radius)
     flat = state.reshape(-1)
     for front in fronts(height, width, radius):
@@ -275,21 +265,10 @@ def shuffle(images: Images, radius: int, words: NDArray[np.uint16], swap: bool =
         if swap:
             flat.put(places, state[front])
         state[front] = taken
-    return _unpacked(transposed(state), channels).reshape(images.shape)
-
-
-def _packed(pixels: Images) -> NDArray[np.int32] | Images:
-    """Pixels (N, P, C) as one number each, (N, P)."""
-    if pixels.shape[2] == 1:
-        return pixels[..., 0]
-    four: Images = np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2RGBA))
-    return four.view(np.int32)[..., 0]
-
-
-def _unpacked(packed: NDArray[np.int32] | Images, channels: int) -> Images:
-    if channels == 1:
-        return packed.view(np.uint8)
-    return np.asarray(cv2.cvtColor(packed.view(np.uint8).reshape(*packed.shape, 4), cv2.COLOR_RGBA2RGB))
+    swapped = transposed(state).view(np.uint8)
+    if channels == 3:
+        swapped = np.asarray(cv2.cvtColor(swapped.reshape(count, pixels, 4), cv2.COLOR_RGBA2RGB))
+    return swapped.reshape(images.shape)
 
 
 def _partners(words: NDArray[np.uint16], width: int, radius: int) -> NDArray[np.intp]:

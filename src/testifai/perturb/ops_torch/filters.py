@@ -277,10 +277,7 @@ def _bilateral(
 
 
 def line_blur(images: Images, degrees: Tensor, length: float, sigma: float) -> Images:
-    """Blur along a straight line that starts at each pixel: half a Gaussian, edge pixels repeated.
-
-    Tap i of the pixel (x, y) is the pixel (x + i, y + shift[x + i] − shift[x]).
-    """
+    # Tap i of the pixel (x, y) is the pixel (x + i, y + shift[x + i] − shift[x]).
     height, width, channels = image_shape(images)
     shifts, weights = _lines(width, float(length), float(sigma))
     long, tall = shifts.shape[1], height + width - 1
@@ -288,31 +285,22 @@ def line_blur(images: Images, degrees: Tensor, length: float, sigma: float) -> I
     shift = constant(shifts, images.device)[angles]
     # The first of an image's `tall` lines meets column 0 this many rows above the image.
     above = shift[:, width - 1 : width].clamp(min=0)
-    sheared = _sheared(images, shift - above, tall, margin=int(np.abs(shifts).max()))
+    # Line r of the sheared image, float64 (N, C, tall, long), shows in each column the pixel r rows below the first.
+    # Edge pixels are repeated above and below, so that no row needs clipping.
+    margin = int(np.abs(shifts).max())
+    pixels = _padded(images, margin, "nearest", axes=(1,)).reshape(len(images), -1, channels)
+    columns = _count(long, images).clamp_(max=width - 1)
+    places = ((shift - above + margin) * width + columns)[:, None] + _count(tall, images)[:, None] * width
+    pixels = pixels.gather(1, places.reshape(len(images), -1, 1).expand(-1, -1, channels))
+    sheared = pixels.permute(0, 2, 1).to(torch.float64, memory_format=torch.contiguous_format)
     # Row k of the band has the weights that begin `width − 1 − k` before their first: columns are reversed.
     band = constant(weights, images.device)[angles].unfold(1, long, 1).transpose(1, 2)
     blurred = torch.bmm(sheared.reshape(len(images), channels * tall, long), band)
     # And back, into the order of the images.
     rows = _count(height, images)[:, None] + (above - shift[:, :width])[:, None]
     places = (rows * width + _count(width, images).flip(0))[..., None] + _count(channels, images) * (tall * width)
-    return _gathered(blurred.reshape(len(images), -1), places).add_(0.5).to(torch.uint8)
-
-
-def _sheared(images: Images, rows: Tensor, tall: int, margin: int) -> Tensor:
-    """Float64 (N, C, tall, columns) whose line r shows in each column the pixel r rows below the given one."""
-    width, channels = images.shape[2:]
-    # Edge pixels are repeated above and below, so that no row needs clipping.
-    padded = _padded(images, margin, "nearest", axes=(1,))
-    columns = _count(rows.shape[1], images).clamp_(max=width - 1)
-    places = ((rows + margin) * width + columns)[:, None] + _count(tall, images)[:, None] * width
-    pixels = padded.reshape(len(images), -1, channels)
-    pixels = pixels.gather(1, places.reshape(len(images), -1, 1).expand(-1, -1, channels))
-    return pixels.permute(0, 2, 1).to(torch.float64, memory_format=torch.contiguous_format)
-
-
-def _gathered(rows: Tensor, places: Tensor) -> Tensor:
-    """Numbers of each row at its own places, in the shape of these."""
-    return rows.gather(1, places.reshape(len(rows), -1)).reshape(places.shape)
+    pixels = blurred.reshape(len(images), -1).gather(1, places.reshape(len(images), -1))
+    return pixels.reshape(places.shape).add_(0.5).to(torch.uint8)
 
 
 def _count(size: int, like: Tensor) -> Tensor:

@@ -135,7 +135,8 @@ def shuffle(images: Tensor, radius: int, words: Tensor, swap: bool = True) -> Te
     count, height, width, channels = images.shape
     kernels = kernels_for(images)
     order = _order(height, width, radius, images.device)
-    state = _packed(images.reshape(count, height * width, channels))
+    pixels = images.reshape(count, height * width, channels)
+    state = (pixels if channels == 1 else pad(pixels, (0, 1)).view(torch.int32))[..., 0]  # one number per pixel
     if kernels is not None:
         state = state.clone(memory_format=torch.contiguous_format)
         if order.sizes:
@@ -144,7 +145,10 @@ def shuffle(images: Tensor, radius: int, words: Tensor, swap: bool = True) -> Te
         return _unpacked(state, channels).reshape(images.shape)
     # One row per pixel, one column per image, and the pixels of a group in adjacent rows.
     state = state.t().index_select(0, order.pixels)
-    partners = _partners(words.reshape(count, height * width), order, radius)
+    own_pixels = order.pixels[: sum(order.sizes)]
+    drawn = words.reshape(count, -1).t().index_select(0, own_pixels).mul_(4 * radius**2).bitwise_right_shift_(16)
+    partner_pixels = order.jumps.index_select(0, drawn.reshape(-1)).reshape(drawn.shape).add_(own_pixels.int()[:, None])
+    partners = order.rows.index_select(0, partner_pixels.reshape(-1)).reshape(drawn.shape)
     swapping = len(partners)
     for own, places in zip(state[:swapping].split(order.sizes), partners.split(order.sizes), strict=True):
         taken = state.gather(0, places)
@@ -175,18 +179,6 @@ def _order(height: int, width: int, radius: int, device: torch.device) -> _Order
     tables = (pixels, np.argsort(pixels), np.cumsum([0, *sizes]), (down * width + right).astype(np.int32))
     ordered, rows, starts, jumps = (torch.from_numpy(table).to(device) for table in tables)
     return _Order(ordered, rows, sizes, starts, jumps)
-
-
-def _partners(words: Tensor, order: _Order, radius: int) -> Tensor:
-    own = order.pixels[: sum(order.sizes)]
-    drawn = words.t().index_select(0, own).mul_(4 * radius**2).bitwise_right_shift_(16)
-    jumps = order.jumps.index_select(0, drawn.reshape(-1)).reshape(drawn.shape)
-    places = jumps.add_(own.int()[:, None])
-    return order.rows.index_select(0, places.reshape(-1)).reshape(places.shape)
-
-
-def _packed(pixels: Tensor) -> Tensor:
-    return pixels[..., 0] if pixels.shape[2] == 1 else pad(pixels, (0, 1)).view(torch.int32)[..., 0]
 
 
 def _unpacked(packed: Tensor, channels: int) -> Tensor:
