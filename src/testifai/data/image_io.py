@@ -100,63 +100,56 @@ def size(head: bytes) -> tuple[int, int] | None:
     (480, 640)
     """
     try:
-        return _size(head)
-    except (struct.error, IndexError, ValueError):
-        return None
-
-
-def _size(head: bytes) -> tuple[int, int] | None:
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        width, height = struct.unpack_from(">II", head, 16)
-    elif head.startswith(b"BM"):
-        layout = "<ii" if struct.unpack_from("<I", head, 14)[0] > 12 else "<HH"
-        width, height = map(abs, struct.unpack_from(layout, head, 18))
-    elif head.startswith((b"GIF87a", b"GIF89a")):
-        width, height = struct.unpack_from("<HH", head, 6)
-    elif head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return _webp(head)
-    elif head.startswith(b"\xff\xd8"):
-        return _jpeg(head)
-    elif head.startswith((b"II*\0", b"MM\0*")):
-        return _tiff(head)
-    elif found := _PNM.match(head):
-        width, height = map(int, found.groups())
-    else:
+        if head.startswith(b"\x89PNG\r\n\x1a\n"):
+            width, height = struct.unpack_from(">II", head, 16)
+        elif head.startswith(b"BM"):
+            layout = "<ii" if struct.unpack_from("<I", head, 14)[0] > 12 else "<HH"
+            width, height = map(abs, struct.unpack_from(layout, head, 18))
+        elif head.startswith((b"GIF87a", b"GIF89a")):
+            width, height = struct.unpack_from("<HH", head, 6)
+        elif head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+            width, height = _webp(head)
+        elif head.startswith(b"\xff\xd8"):
+            width, height = _jpeg(head)
+        elif head.startswith((b"II*\0", b"MM\0*")):
+            width, height = _tiff(head)
+        elif found := _PNM.match(head):
+            width, height = map(int, found.groups())
+        else:
+            return None
+    except (struct.error, IndexError, KeyError, ValueError):
         return None
     return height, width
 
 
-def _webp(head: bytes) -> tuple[int, int] | None:
-    kind = head[12:16]
-    if kind == b"VP8 ":
+def _webp(head: bytes) -> tuple[int, int]:
+    if head[12:16] == b"VP8 ":
         width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", head, 26))
-    elif kind == b"VP8L":
+    elif head[12:16] == b"VP8L":
         bits = struct.unpack_from("<I", head, 21)[0]
         width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    elif kind == b"VP8X":
+    elif head[12:16] == b"VP8X":
         width, height = (int.from_bytes(head[start : start + 3], "little") + 1 for start in (24, 27))
     else:
-        return None
-    return height, width
+        raise ValueError("unknown kind of WebP")
+    return width, height
 
 
-def _jpeg(head: bytes) -> tuple[int, int] | None:
+def _jpeg(head: bytes) -> tuple[int, int]:
     place = 2
-    while place + 4 <= len(head):
-        if head[place] != 0xFF:
-            return None
+    while head[place] == 0xFF:
         marker = head[place + 1]
-        if marker == 0xFF or marker in _JPEG_BARE:
-            place += 1 if marker == 0xFF else 2
-            continue
         if marker in _JPEG_SIZES:
             height, width = struct.unpack_from(">HH", head, place + 5)
-            return height, width
-        place += 2 + struct.unpack_from(">H", head, place + 2)[0]
-    return None
+            return width, height
+        if marker == 0xFF or marker in _JPEG_BARE:
+            place += 1 if marker == 0xFF else 2
+        else:
+            place += 2 + struct.unpack_from(">H", head, place + 2)[0]
+    raise ValueError("no marker of a frame")
 
 
-def _tiff(head: bytes) -> tuple[int, int] | None:
+def _tiff(head: bytes) -> tuple[int, int]:
     """The size in the first directory, whose numbers have two or four bytes."""
     order = "<" if head[:1] == b"I" else ">"
     start = struct.unpack_from(order + "I", head, 4)[0]
@@ -166,4 +159,4 @@ def _tiff(head: bytes) -> tuple[int, int] | None:
         tag, kind = struct.unpack_from(order + "HH", head, place)
         if tag in (_TIFF_WIDTH, _TIFF_HEIGHT):
             found[tag] = struct.unpack_from(order + ("H" if kind == _TIFF_SHORT else "I"), head, place + 8)[0]
-    return (found[_TIFF_HEIGHT], found[_TIFF_WIDTH]) if len(found) == 2 else None
+    return found[_TIFF_WIDTH], found[_TIFF_HEIGHT]

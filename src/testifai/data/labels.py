@@ -86,13 +86,12 @@ def _from_sets(sets: Sequence[Any], names: Classes) -> tuple[Array, Classes]:
     members = {member for one in sets for member in one}
     if members and all(isinstance(member, str) for member in members):
         names = names or tuple(sorted(members))
-        rows = [_positions(one, names) for one in sets]
-        width = len(names)
+        rows, width = [_positions(one, names) for one in sets], len(names)
     elif all(isinstance(member, int | np.integer) and member >= 0 for member in members):
-        rows = [[int(member) for member in one] for one in sets]
-        width = len(names) if names else max((int(member) for member in members), default=-1) + 1
-        if any(member >= width for member in members):
-            raise InputError(f"labels: {max(members)} is not a class; accepted: 0 … {width - 1}")
+        highest = int(max(members, default=-1))
+        rows, width = [[int(member) for member in one] for one in sets], len(names) if names else highest + 1
+        if highest >= width:
+            raise InputError(f"labels: {highest} is not a class; accepted: 0 … {width - 1}")
     else:
         raise InputError("labels: sets hold something else than class numbers from 0 or class names")
     table = np.zeros((len(rows), width), dtype=np.uint8)
