@@ -1,22 +1,20 @@
 """The nineteen corruptions of ImageNet-C and CIFAR-C, each written once; the two suites hold the parameters.
 
-D. Hendrycks and T. Dietterich, "Benchmarking neural network robustness to common corruptions and perturbations"
-(ICLR 2019, arXiv:1903.12261). The published code and its packaged form by C. Michaelis and others
-(imagecorruptions, arXiv:1907.07484) define what each does. Lengths are in pixels, as published, whatever the size
-of the image. Where this differs on purpose:
+D. Hendrycks and T. Dietterich, "Benchmarking neural network robustness to common corruptions and perturbations" (ICLR
+2019, arXiv:1903.12261). The published code and its package by C. Michaelis and others (imagecorruptions,
+arXiv:1907.07484) define each. Lengths are in pixels, as published, for images of any size. Intended differences:
 
-- results are rounded to whole grey levels, not cut off, which keeps half a level of brightness;
-- blur along a line repeats the edge pixel also where the line is longer than the image, so no light is lost;
-- angles are whole degrees; the blur of snow goes down where the original goes up, which is the same once the
-  layer and its half turn are added;
+- results are rounded to grey levels, not truncated, which keeps half a level of brightness;
+- blur along a line repeats the edge pixel also if the line is longer than the image, so no light is lost;
+- angles are whole degrees; the blur of snow goes down, the original up: the same after the half turn is added;
 - enlarged images are trimmed evenly on both sides, as in the paper's code (the package trims one side);
-- elastic displacements of CIFAR-C, an affine map and then local shifts, are one interpolation, not two, and the
-  affine map is drawn from the result to the image, not the other way round;
-- frost lies in generated textures, not in the photographs of the original;
-- colours that fall on grey images are reduced to their luma.
+- elastic displacements of CIFAR-C, an affine map and local shifts, are one interpolation, not two, and the affine map
+  is sampled from the result to the image, not in the other direction;
+- frost has generated textures, not the original's photographs;
+- colours on grey images are reduced to their luma.
 
-Two slips of the published code are kept, because the benchmark's images have them: glass blur copies pixels where
-it means to swap them, and the two largest discs out of focus weigh 1 % too much.
+Two errors of the published code are kept, because the benchmark's images have them: glass blur copies pixels instead of
+swapping them, and the two largest discs out of focus weigh 1 % too much.
 """
 
 from __future__ import annotations

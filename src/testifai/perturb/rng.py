@@ -196,8 +196,7 @@ def check_rates(rates: Any, inputs: int) -> None:
 
 
 WORDS = 2**16
-# The middle of each word's share of 0..1.
-QUANTILES = (np.arange(WORDS) + 0.5) / WORDS
+QUANTILES = (np.arange(WORDS) + 0.5) / WORDS  # the middle of each word's share of 0..1
 
 
 @lru_cache(maxsize=128)

@@ -48,11 +48,10 @@ def jpeg(images: Images, quality: int) -> Images:
     stacked = np.ascontiguousarray(images).reshape(-1, height, width, channels)
     if height * width > SMALL:
         return np.stack([_stored(image, quality) for image in stacked]).reshape(images.shape)
-    small = _small_colour if channels == 3 else _small_grey
     result = np.empty(stacked.shape, dtype=np.uint8)
     with one_blas_thread():
         for part in slabs(0, len(images), height * width * channels):
-            result[part] = small(stacked[part], quality)
+            result[part] = _lossy(stacked[part], quality)
     return result.reshape(images.shape)
 
 
@@ -64,15 +63,11 @@ def _stored(image: Images, quality: int) -> Images:
     return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB) if colour else decoded, dtype=np.uint8)
 
 
-def _small_grey(images: Images, quality: int) -> Images:
-    height, width = images.shape[1:3]
-    brightness_steps, _ = rounding_steps(quality)
-    return _rounded(_padded(images, 8)[..., 0], brightness_steps)[:, :height, :width, None]
-
-
-def _small_colour(images: Images, quality: int) -> Images:
-    count, height, width, _ = images.shape
+def _lossy(images: Images, quality: int) -> Images:
+    count, height, width, channels = images.shape
     brightness_steps, colour_steps = rounding_steps(quality)
+    if channels == 1:
+        return _rounded(_padded(images, 8)[..., 0], brightness_steps)[:, :height, :width, None]
     padded = _padded(images, 16)
     tall, wide = padded.shape[1:3]
     planes = np.asarray(cv2.split(padded.reshape(-1, wide, 3)), dtype=np.uint8).reshape(3, -1)

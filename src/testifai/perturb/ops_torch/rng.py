@@ -22,21 +22,21 @@ _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
-def words(indices: Tensor, key: tuple[int, int], call: int, count: int, rounds: int) -> Tensor:
-    """The bits of 32-bit words as int32 of shape (inputs, count)."""
+def words(indices: Tensor, key: tuple[int, int], call: int, count: int, rounds: int, *, halves: bool = False) -> Tensor:
+    """Random words as int32 of shape (inputs, count): the bits of 32-bit words, or their lower and upper halves."""
     kernels = kernels_for(indices)
     if kernels is not None:
-        return kernels.draw(indices, key, call, count, rounds, halves=False)
-    return _plain(indices, key, call, (count + 3) // 4, rounds)[:, :count]
-
-
-def halves(indices: Tensor, key: tuple[int, int], call: int, count: int, rounds: int) -> Tensor:
-    """16-bit words as int32 of shape (inputs, count): the lower and then the upper half of each 32-bit word."""
-    kernels = kernels_for(indices)
-    if kernels is not None:
-        return kernels.draw(indices, key, call, count, rounds, halves=True)
-    pairs = _plain(indices, key, call, (count + 7) // 8, rounds).view(torch.int16)[:, :count]
-    return pairs.to(torch.int32).bitwise_and_(0xFFFF)
+        return kernels.draw(indices, key, call, count, rounds, halves=halves)
+    blocks = -(-count // (8 if halves else 4))
+    counter = torch.empty((4, len(indices), blocks), dtype=torch.int64, device=indices.device)
+    counter[0] = torch.arange(blocks, device=indices.device)
+    counter[1] = call
+    counter[2] = (indices & _MASK)[:, None]
+    counter[3] = (indices >> 32)[:, None]
+    drawn = torch.stack(philox4x32(counter, key, rounds), dim=-1).reshape(len(indices), 4 * blocks)
+    if halves:
+        return drawn.view(torch.int16)[:, :count].to(torch.int32).bitwise_and_(0xFFFF)
+    return drawn[:, :count]
 
 
 def philox4x32(counter: Tensor, key: tuple[int, int], rounds: int = 10) -> list[Tensor]:
@@ -55,16 +55,6 @@ def philox4x32(counter: Tensor, key: tuple[int, int], rounds: int = 10) -> list[
         b, d = _low(right), _low(left)
         first, second = (first + _WEYL[0]) & _MASK, (second + _WEYL[1]) & _MASK
     return [_low(a), b, _low(c), d]
-
-
-def _plain(indices: Tensor, key: tuple[int, int], call: int, blocks: int, rounds: int) -> Tensor:
-    """The bits of 32-bit words as int32 of shape (inputs, 4 · blocks)."""
-    counter = torch.empty((4, len(indices), blocks), dtype=torch.int64, device=indices.device)
-    counter[0] = torch.arange(blocks, device=indices.device)
-    counter[1] = call
-    counter[2] = (indices & _MASK)[:, None]
-    counter[3] = (indices >> 32)[:, None]
-    return torch.stack(philox4x32(counter, key, rounds), dim=-1).reshape(len(indices), 4 * blocks)
 
 
 def _low(words: Tensor) -> Tensor:
@@ -105,7 +95,7 @@ class TensorRng(Rng):
 
     def field(self, size: Size) -> Tensor:
         shape, count = self._shape(size)
-        return halves(self.indices, self._key, self._next_call(), count, _FIELD_ROUNDS).reshape(shape)
+        return words(self.indices, self._key, self._next_call(), count, _FIELD_ROUNDS, halves=True).reshape(shape)
 
     def normal(self, size: Size = ()) -> Tensor:
         shape, count = self._shape(size)
