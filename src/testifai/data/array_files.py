@@ -204,7 +204,6 @@ def _read_idx(path: Path) -> Array | MappedInputs:
 
 
 def _images_in(folder: Path) -> Path:
-    """The only file of images in a folder, or the test images of MNIST."""
     found = [file for file in sorted(folder.iterdir()) if "images" in file.name and is_idx(file)]
     test = [file for file in found if file.name.startswith(("t10k", "test"))]
     if len(test or found) != 1:

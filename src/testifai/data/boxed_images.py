@@ -164,7 +164,6 @@ def _rows(table: RecordLike, name: str, file: Path) -> Sequence[RecordLike]:
 
 
 def _coco_images(file: Path, names: Sequence[str], given: Path | None) -> Path:
-    """The folder that has the images: the given one, or one near the file."""
     beside = file.parent
     folders = [given] if given is not None else [beside / "images", beside, beside.parent / "images", beside.parent]
     for folder in folders:
@@ -230,7 +229,6 @@ def without_boxes(path: str | Path) -> int:
 
 
 def _yolo_images(path: Path) -> tuple[Path, Path, list[str]]:
-    """The folder of images, the folder of their text files, and the names of the images."""
     split = (existing_folder(path) / "images").is_dir()
     folder, labels = (path / "images", path / "labels") if split else (path, path)
     found = local_images(folder)

@@ -184,7 +184,6 @@ def _read_inputs(inputs: Any) -> Inputs:
 
 
 def _images(rows: Sequence[Any]) -> Images:
-    """Images of different sizes, all grey or all in colour."""
     for place, row in enumerate(rows):
         kind = row.dtype if isinstance(row, np.ndarray) and row.ndim in (2, 3) and row.size else None
         if kind != np.uint8 or row.shape[2:] != rows[0].shape[2:]:

@@ -87,7 +87,6 @@ def _is_stream(given: Any) -> bool:
 
 
 def _is_splits(given: Any) -> bool:
-    """Return True for several data sets by name, as from Hugging Face's `load_dataset`."""
     return isinstance(given, Mapping) and bool(given) and all(hasattr(one, "column_names") for one in given.values())
 
 
@@ -156,8 +155,6 @@ class _Items:
 
 
 class _Columns:
-    """A data set of Hugging Face: named columns of known kinds."""
-
     def __init__(self, given: Any, inputs: str | int | None, labels: str | int | None) -> None:
         self.given, names = given, list(given.column_names)
         for field, chosen in (("inputs", inputs), ("labels", labels)):
@@ -195,7 +192,6 @@ class _Columns:
 
 
 def _only(names: Iterable[str], usual: Sequence[str], fits: Callable[[str], bool]) -> str | None:
-    """The only column of a kind, else the one with a usual name, if any."""
     names = list(names)
     found = [one for one in names if fits(one)]
     return found[0] if len(found) == 1 else next((one for one in usual if one in names), None)

@@ -286,7 +286,6 @@ def read_bytes(file: Path) -> NDArray[np.uint8]:
 
 
 def _imdecode(data: NDArray[np.uint8], flag: int) -> Any:
-    """The decoded image; None if it cannot be decoded."""
     # OpenCV 5 has moved its log level to another module.
     set_level = getattr(cv2, "setLogLevel", None) or cv2.utils.logging.setLogLevel
     level = set_level(0)  # the InputError reports a damaged file
@@ -340,7 +339,6 @@ def photographs(files: Listed) -> ImageFiles:
 
 
 def _size(file: Path) -> tuple[int, int]:
-    """Height and width as it is decoded."""
     try:
         with file.open("rb") as stream:
             head = stream.read(_SIZE_HEAD)

@@ -73,7 +73,6 @@ class FolderPart(FilePart):
 def _arranged(
     path: Path | RemoteFolder, found: Images
 ) -> tuple[list[str], NDArray[np.int64] | None, tuple[str, ...] | None]:
-    """The names of all images, their labels and the names of the classes."""
     loose, by_class = found.loose, found.by_class
     if loose and by_class:
         raise InputError(f"data: {path} holds images beside class folders ({loose[0]}); move or remove them")

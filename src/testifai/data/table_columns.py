@@ -226,10 +226,11 @@ def encode(
     listed = raw.tolist() if isinstance(raw, np.ndarray) else raw
     cells = [None if _is_missing(cell, missing) else cell for cell in listed]
     there = [cell for cell in cells if cell is not None]
-    if values is None and all(isinstance(cell, bool) for cell in there):
-        return Column(name, "boolean", (False, True)), _floats(cells)
     if values is None and all(isinstance(cell, bool | int | float) for cell in there):
-        return _from_numbers(name, _floats(cells), category, missing)
+        numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
+        if all(isinstance(cell, bool) for cell in there):
+            return Column(name, "boolean", (False, True)), numbers
+        return _from_numbers(name, numbers, category, missing)
     words = [cell if values is not None or cell is None else str(cell) for cell in cells]
     known = sorted({word for word in words if word is not None}) if values is None else values
     place = {value: float(number) for number, value in enumerate(known)}
@@ -252,14 +253,9 @@ def _from_numbers(name: str, numbers: Floats, category: bool, missing: float | s
 
 
 def _is_missing(cell: Any, missing: float | str | None) -> bool:
-    """Return True for None, NaN, pandas' missing values, or the user's."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
     return (isinstance(cell, float) and cell != cell) or (isinstance(cell, str) and cell == missing)
-
-
-def _floats(cells: Sequence[Any]) -> Floats:
-    return np.array([np.nan if cell is None else float(cell) for cell in cells])
 
 
 def _is_number(word: str) -> bool:

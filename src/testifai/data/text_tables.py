@@ -156,7 +156,6 @@ def columns(kind: str, path: Path) -> Columns:
 
 
 def _from_words(cells: list[str]) -> list[Any]:
-    """Numbers if all cells are numbers, else words."""
     different = set(cells)
     if all(map(_WHOLE.fullmatch, different)):
         numbers: Record = {cell: int(cell) for cell in different}
@@ -188,7 +187,6 @@ def _object(line: str, where: str) -> Record:
 
 
 def _text(row: Record, name: str, where: str) -> Any:
-    """A text, or two as a pair."""
     value = _field(row, name, where)
     pair = isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)
     if not pair and not isinstance(value, str):

@@ -68,7 +68,6 @@ def cut(corners: Corners, size: Size) -> Corners:
 
 
 def _half(corners: Corners, axis: int, limit: float, sign: int) -> Corners:
-    """Clip a polygon at a line."""
     depth = sign * (corners[:, axis] - limit)
     if (depth >= 0).all():
         return corners

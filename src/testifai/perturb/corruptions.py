@@ -276,7 +276,6 @@ def _affine_shift(ops: ModuleType, rng: Draws, dx: Layer, dy: Layer, affine: flo
 
 
 def _relief(ops: ModuleType, depth: Layer) -> Layer:
-    """Light and shade of drops, 0..255, from the distance to their edges."""
     away = ops.distance(ops.canny(depth, 50, 150), 20.0)
     even = ops.equalise(ops.levels(_filter(ops, away, _BOX) / 9 - 0.5))
     lit = ops.clip(_filter(ops, ops.floats(even), _EMBOSS), 0.0, 255.0)
@@ -299,7 +298,6 @@ def _filter(ops: ModuleType, layer: Layer, kernel: Sequence[Sequence[int]]) -> L
 
 
 def _colour(colour: tuple[float, float, float], images: Images) -> tuple[float, ...]:
-    """A colour's levels in the channels of the images; its luma in grey ones."""
     if images.shape[-1] == 3:
         return colour
     return (sum(weight * level for weight, level in zip(_LUMA, colour, strict=True)),)

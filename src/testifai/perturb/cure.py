@@ -146,7 +146,6 @@ def _scale(ops: ModuleType, images: Images) -> float:
 
 
 def _blend(ops: ModuleType, images: Images, level: float, share: Layer) -> Images:
-    """Images moved towards a grey level by a share, a layer, of the way."""
     pixels = ops.floats(images)
     way = level - pixels
     way *= share[..., None]

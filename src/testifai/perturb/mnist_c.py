@@ -200,7 +200,6 @@ def _scale(height: int, width: int) -> float:
 
 
 def _digit_grid(ops: ModuleType, images: Images) -> tuple[Layer, Layer]:
-    """Column and row of every pixel as places on a digit of 28×28."""
     height, width, _ = ops.image_shape(images)
     x, y = ops.grid(images, height, width)
     return (x + 0.5) * (_SIDE / width) - 0.5, (y + 0.5) * (_SIDE / height) - 0.5

@@ -188,7 +188,6 @@ def _problem(suite: str) -> str | None:
 
 
 def _near(name: object) -> str:
-    """Suggestions for an unknown name: similar names, and the suites."""
     suite = suite_of(str(name))
     same_suite = [known for known in names() if suite and suite_of(known) == suite]
     if same_suite:

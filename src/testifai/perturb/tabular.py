@@ -97,5 +97,4 @@ def stale(block: Block, share: float, rng: Rng) -> Floats:
 
 
 def _one(block: Block, rng: Rng) -> Bools:
-    """A mask of one random column for each input."""
     return np.asarray(np.arange(block.width) == rng.integers(0, block.width)[:, None])

@@ -77,7 +77,6 @@ _SHIFTS = (0.0, 0.25, 0.75)  # of the rows of a common keyboard to the right, in
 
 
 def _neighbours() -> dict[str, str]:
-    """The letters whose keys touch a letter's key, in lower and upper case."""
     keys = {
         letter: (place + shift, row)
         for row, (letters, shift) in enumerate(zip(_ROWS, _SHIFTS, strict=True))
@@ -193,7 +192,6 @@ def _filler(text: str, shadow: str, place: Place, draw: float) -> str:
 
 
 def _number(text: str, shadow: str, place: Place, draw: float) -> str:
-    """The number in words, or in digits."""
     old = text[place[0] : place[1]]
     return NUMBERS[int(old)] if old.isdigit() else _VALUES["-".join(old.lower().split())]
 
@@ -239,7 +237,6 @@ def _pairs(found: Sequence[list[Place]], number: int, draws: Sequence[float]) ->
 
 
 def _swapped(text: str, shadow: str, place: Place, draw: float) -> str:
-    """The two words in the other order, with the same gap between them."""
     first, second = WORD.finditer(shadow, *place)
     return text[second.start() : second.end()] + text[first.end() : second.start()] + text[first.start() : first.end()]
 
@@ -284,7 +281,6 @@ _PHRASE = re.compile(
 
 
 def _contraction(text: str, shadow: str, place: Place, draw: float) -> str:
-    """The phrase contracted, or the contraction written out; the apostrophe is a straight one."""
     old = text[place[0] : place[1]]
     plain = " ".join(old.lower().replace("’", "'").split())
     return in_case_of(SHORT.get(plain) or LONG[plain], old)

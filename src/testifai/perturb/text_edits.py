@@ -79,12 +79,10 @@ def shadow_of(text: str) -> str:
 
 
 def words(shadow: str) -> list[Place]:
-    """The spans of words."""
     return [found.span() for found in WORD.finditer(shadow)]
 
 
 def clusters(word: str) -> list[str]:
-    """The letters of a word, each with its marks."""
     if word.isascii():
         return list(word)
     found: list[str] = []
@@ -106,7 +104,6 @@ def _covered(found: re.Match[str]) -> str:
 
 
 def in_case_of(new: str, old: str) -> str:
-    """The new word with the old one's capitals: all of them, the first, or none."""
     if len(old) > 1 and old.isupper():
         return new.upper()
     return new[0].upper() + new[1:] if old[0].isupper() else new

@@ -102,8 +102,6 @@ def frost(scale: float = 1.0, shown: int = 0) -> NDArray[np.uint8]:
 
 
 class _Pane(NamedTuple):
-    """One texture of frost: its mean colour and contrast in grey levels, and its feathers."""
-
     colour: tuple[int, int, int]
     contrast: int
     feathers: int
@@ -142,7 +140,6 @@ def _frost(side: int) -> NDArray[np.uint8]:
 
 
 def _areas(side: int) -> Floats:
-    """The matrix that shrinks a pane to means over areas."""
     edges, pixels = np.arange(side + 1) * _PANE / side, np.arange(_PANE)
     shared = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
     return shared.clip(0) * (side / _PANE)

@@ -54,7 +54,6 @@ def is_tensor(batch: object) -> bool:
 
 
 def _check_rows(rows: list[object]) -> None:
-    """Raise InputError unless all rows are strings, all are pairs or all are images."""
     pairs, images = are_pairs(rows), are_images(rows)
     known = [_is_pair(row) if pairs else isinstance(row, np.ndarray if images else str) for row in rows]
     if not all(known):

@@ -134,8 +134,6 @@ def gaussian(
 
 
 class _Gaussian(NamedTuple):
-    """A Gaussian blur along one axis."""
-
     sigma: float
     truncate: float
     size: int
@@ -313,6 +311,5 @@ def _pixels_first(images: Images) -> Images:
 
 
 def _images_first(pixels: Array, count: int) -> Array:
-    """The inverse of `_pixels_first`."""
     height, width = pixels.shape[:2]
     return np.asarray(cv2.transpose(pixels.reshape(-1, count))).reshape(count, height, width, -1)

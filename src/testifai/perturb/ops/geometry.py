@@ -72,7 +72,6 @@ def _sampler(height: int, width: int, matrix: bytes) -> tuple[csr_array, NDArray
 
 
 def _taps(height: int, width: int, matrix: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-    """Rows, columns and weights, each (4, H · W), of the four pixels around the place shown by each pixel."""
     y, x = np.indices((height, width)).reshape(2, -1)
     place_x, place_y = (row[0] * x + row[1] * y + row[2] for row in matrix)
     left, top = np.floor(place_x), np.floor(place_y)

@@ -86,7 +86,6 @@ def _lossy(images: Images, quality: int) -> Images:
 
 
 def _padded(images: Images, multiple: int) -> Images:
-    """Images padded to a multiple of height and width by repeating the last row and column."""
     for axis in (1, 2):
         size = images.shape[axis]
         if size % multiple:

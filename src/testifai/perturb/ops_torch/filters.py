@@ -115,7 +115,6 @@ def _ridges(grey: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _connected(strong: Tensor, weak: Tensor) -> Tensor:
-    """The weak pixels (1, others 0) connected to strong ones through weak ones, diagonally too."""
     around, allowed = pad(_bits(strong), (1, 1, 1, 1)), _bits(weak)
     inner = around[:, 1:-1, 1:-1]
     while True:

@@ -47,7 +47,6 @@ def _padded(images: Images, multiple: int) -> Images:
 
 
 def _separated(images: Images) -> list[Tensor]:
-    """Planes (N, H, W) of whole levels: Y, Cr and Cb."""
     red, green, blue = images.permute(3, 0, 1, 2).contiguous()
     planes = []
     for weights, offset in zip(SEPARATION.tolist(), OFFSETS[:, 0].tolist(), strict=True):

@@ -67,7 +67,6 @@ def _high(words: Tensor) -> Tensor:
 
 
 def _signed(word: int) -> int:
-    """The int32 number with the bits of a 32-bit word."""
     return word - 2**32 if word >= 2**31 else word
 
 

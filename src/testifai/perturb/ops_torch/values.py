@@ -82,7 +82,6 @@ def constant(array: ArrayLike, device: torch.device) -> Tensor:
 
 
 def _entries(table: Tensor, places: Tensor) -> Tensor:
-    """Entries of a flat table at int32 places."""
     return torch.index_select(table, 0, places.reshape(-1)).reshape(places.shape)
 
 
