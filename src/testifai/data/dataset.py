@@ -114,12 +114,7 @@ class Data:
 
 
 def from_arrays(
-    inputs: Any,
-    labels: Any = None,
-    classes: Sequence[str] | None = None,
-    *,
-    name: str = "data",
-    side: Side = "both",
+    inputs: Any, labels: Any = None, classes: Sequence[str] | None = None, *, name: str = "data", side: Side = "both"
 ) -> Data:
     """A data set from arrays or lists, checked. A list of pairs of strings is a data set of pairs of texts.
 

@@ -11,15 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from testifai.data.annotations import (
-    CLASS,
-    MOST_CLASSES,
-    NONE,
-    are_boxes,
-    are_label_maps,
-    are_records,
-    from_records,
-)
+from testifai.data.annotations import CLASS, MOST_CLASSES, NONE, are_boxes, are_label_maps, are_records, from_records
 from testifai.errors import InputError, suggest
 from testifai.support.types import Array
 

@@ -35,10 +35,7 @@ __all__ = ["KINDS", "Edit", "Edits", "edits"]
 # -- look-alikes and case ---------------------------------------------------------------------------------------------
 
 # Pairs that Unicode's list of confusable characters (Technical Standard 39) maps to one form.
-HOMOGLYPHS = str.maketrans(
-    "aceijopsxyABCEHIJKMNOPSTXYZ",
-    "асеіјорѕхуАВСЕНІЈКМΝОРЅТХΥΖ",
-)
+HOMOGLYPHS = str.maketrans("aceijopsxyABCEHIJKMNOPSTXYZ", "асеіјорѕхуАВСЕНІЈКМΝОРЅТХΥΖ")
 _ALIKE = re.compile("[" + "".join(map(chr, HOMOGLYPHS)) + "]")
 
 
@@ -322,10 +319,7 @@ KINDS: dict[str, tuple[Kind, str]] = {
     "order": (Kind(_runs, _swapped, _pairs), "Neighbouring words swapped, each moved once at most"),
     "punctuation": (Kind(Spans(_MARK), _mark), "Marks put in, taken out or replaced"),
     "synonym": (Kind(_synonym_places, _synonym), "Words replaced by a synonym from WordNet"),
-    "typo": (
-        Kind(_typo_places, _typo),
-        "Typing mistakes: a neighbouring key, letters swapped, left out or doubled",
-    ),
+    "typo": (Kind(_typo_places, _typo), "Typing mistakes: a neighbouring key, letters swapped, left out or doubled"),
     "whitespace": (Kind(Spans(_GAP), _gap), "Gaps wider, of another kind or left out"),
 }
 
