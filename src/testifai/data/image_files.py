@@ -184,18 +184,25 @@ class SizesDifferError(InputError):
 
 
 class ImageFiles(LazyInputs):
-    """Image files as a stack (N, H, W, 3) of RGB or (N, H, W) of grey images, uint8."""
+    """Image files as a stack (N, H, W, 3) of RGB or (N, H, W) of grey images, uint8.
 
-    def __init__(self, files: Listed, size: tuple[int, int] | None, color: str) -> None:
+    With `own_sizes`, a batch is a list of images (H, W, 3) of any size.
+    """
+
+    def __init__(self, files: Listed, size: tuple[int, int] | None, color: str, *, own_sizes: bool = False) -> None:
         self.files, self.size, self.color = files, size, color
         first = decoded(self.files[0], read_bytes(self.files[0]), color)
         height, width = size or first.shape[:2]
-        self.shape = (len(self.files), height, width, *first.shape[2:])
+        self.shape = (len(self.files),) if own_sizes else (len(self.files), height, width, *first.shape[2:])
         self.dtype = np.dtype(np.uint8)
         self._hashes = FileHashes()
         many = len(self) > MAX_FILES or sum(self.files.sizes()) > MAX_BYTES
         self.contents = Contents(len(self)) if many else None
         self._identity: bytes | None = None
+        self._sizes: NDArray[np.intp] | None = None
+        if own_sizes:
+            files.make_ready(range(len(files)))
+            self._sizes = np.array([_size(file) for file in files], np.intp).reshape(-1, 2)
 
     def read(self, rows: Rows) -> Any:
         batch, found = [], []
@@ -210,10 +217,12 @@ class ImageFiles(LazyInputs):
                 self._hashes.learn(stat, found[-1])
         if self.contents is not None:
             self.note(rows, as_numbers(found))
-        return self._stacked(batch)
+        if self._sizes is not None:
+            return batch
+        return np.stack(batch) if batch else np.empty((0, *self.shape[1:]), np.uint8)
 
-    def _stacked(self, images: list[NDArray[np.uint8]]) -> Any:
-        return np.stack(images) if images else np.empty((0, *self.shape[1:]), np.uint8)
+    def sizes(self, rows: Rows) -> NDArray[np.intp]:
+        return super().sizes(rows) if self._sizes is None else self._sizes[rows]
 
     def identity(self) -> bytes:
         """Return a hash of the files' names and contents, which are not decoded; of very many, of some contents."""
@@ -252,9 +261,9 @@ class ImageFiles(LazyInputs):
         return hashlib.blake2b(f"{what} {self.shape} {self.size} {self.color}\n".encode() + more)
 
     def _fit(self, file: Path, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        height, width = self.shape[1:3]
-        if image.shape[:2] == (height, width):
+        if self._sizes is not None or image.shape[:2] == self.shape[1:3]:
             return image
+        height, width = self.shape[1:3]
         if self.size is None:
             raise SizesDifferError(
                 f"data: {file} is {image.shape[0]}×{image.shape[1]}, the first image is {height}×{width}; "
@@ -312,28 +321,9 @@ _SIZE_HEAD = 1 << 16  # bytes that contain the size in most files
 TURNED = b"Exif\0\0"  # may be followed by a rotation that exchanges height and width
 
 
-class Photographs(ImageFiles):
-    """Image files as images of any size: a batch is a list of arrays (H, W, 3), RGB, uint8."""
-
-    def __init__(self, files: Listed) -> None:
-        super().__init__(files, None, "rgb")
-        self.shape = (len(self.files),)
-        files.make_ready(range(len(files)))
-        self._sizes = np.array([_size(file) for file in self.files], np.intp).reshape(-1, 2)
-
-    def sizes(self, rows: Rows) -> NDArray[np.intp]:
-        return self._sizes[rows]
-
-    def _stacked(self, images: list[NDArray[np.uint8]]) -> Any:
-        return images
-
-    def _fit(self, file: Path, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        return image
-
-
 def photographs(files: Listed) -> ImageFiles:
     """Images in colour at their own sizes: a stack if all are of one size, else a list."""
-    own = Photographs(files)
+    own = ImageFiles(files, None, "rgb", own_sizes=True)
     alike = (own.sizes(np.arange(len(own))) == own.sizes(np.arange(1))).all()
     return ImageFiles(files, None, "rgb") if alike else own
 
