@@ -122,15 +122,25 @@ def gaussian(
     Outside lies the nearest pixel, or with border="mirror" the mirror image (d c b a | a b c d).
     """
     choice("border", border, ("nearest", "mirror"))
-    down, across = np.broadcast_to(sigma, 2).tolist()
     height, width = values.shape[1:3]
-    blurs = (_Gaussian(down, truncate, height, border), _Gaussian(across, truncate, width, border))
-    if values.dtype != np.uint8:
-        return _blurred_layers(np.ascontiguousarray(values, dtype=np.float32), *blurs)
-    if height * width > SMALL:
-        blur = _separable(*blurs)
+    sides = zip(np.broadcast_to(sigma, 2).tolist(), (height, width), strict=True)
+    down, across = (_Gaussian(one, truncate, side, border) for one, side in sides)
+    if values.dtype == np.uint8 and height * width <= SMALL:
+        return _blurred_small(_stacked(values), down, across).reshape(values.shape)
+    mode = cv2.BORDER_REPLICATE if border == "nearest" else cv2.BORDER_REFLECT
+    taps = across.taps(), down.taps()
+
+    def blur(values: Array) -> Array:
+        return np.asarray(cv2.sepFilter2D(values, cv2.CV_32F, *taps, borderType=mode), dtype=np.float32)
+
+    if values.dtype == np.uint8:
         return _each(values, lambda image: blur(image.astype(np.float32)) + np.float32(0.5))
-    return _blurred_small(_stacked(values), *blurs).reshape(values.shape)
+    layers = np.ascontiguousarray(values, dtype=np.float32)
+    # A matrix product costs the same for every radius.
+    if height * width <= SMALL or 8 * (down.radius + across.radius) > height + width:
+        with one_blas_thread():
+            return np.asarray(np.matmul(np.matmul(_band(down), layers), _band(across).T))
+    return np.stack([blur(layer) for layer in layers])
 
 
 class _Gaussian(NamedTuple):
@@ -202,26 +212,6 @@ def _blurred_small(images: Images, down: _Gaussian, across: _Gaussian) -> Images
         blurred += np.float32(0.5)
         result[part] = _images_first(blurred.astype(np.uint8), part.stop - part.start)
     return result
-
-
-def _blurred_layers(layers: NDArray[np.float32], down: _Gaussian, across: _Gaussian) -> NDArray[np.float32]:
-    # A matrix product costs the same for every radius.
-    if down.size * across.size <= SMALL or 8 * (down.radius + across.radius) > down.size + across.size:
-        with one_blas_thread():
-            blurred: NDArray[np.float32] = np.matmul(np.matmul(_band(down), layers), _band(across).T)
-        return blurred
-    blur = _separable(down, across)
-    return np.stack([blur(layer) for layer in layers])
-
-
-def _separable(down: _Gaussian, across: _Gaussian) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-    border = cv2.BORDER_REPLICATE if down.border == "nearest" else cv2.BORDER_REFLECT
-    taps = across.taps(), down.taps()
-
-    def blur(values: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.asarray(cv2.sepFilter2D(values, cv2.CV_32F, *taps, borderType=border), dtype=np.float32)
-
-    return blur
 
 
 def disc_blur(images: Images, radius: float, alias_blur: float) -> Images:

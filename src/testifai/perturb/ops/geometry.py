@@ -36,17 +36,16 @@ def warp(images: Images, matrices: ArrayLike, which: ArrayLike | None = None, bo
     chosen: Iterable[tuple[int, slice]] = [(0, slice(0, len(images)))]
     if order is not None:
         given, chosen = given[order], runs(np.asarray(which, dtype=np.intp)[order])
-    one_warp = _warp_small if height * width <= SMALL else _warp_large
     result = np.empty(given.shape, dtype=np.uint8)
     for choice, run in chosen:
         for part in slabs(run.start, run.stop, height * width * channels):
-            result[part] = one_warp(given[part], choices[choice], border)
+            if height * width <= SMALL:
+                sampler, outside = _sampler(height, width, choices[choice].tobytes())
+                result[part] = _sampled(given[part], sampler, border * outside)
+            else:
+                warped = [_warp_image(one, choices[choice], cv2.BORDER_CONSTANT, border) for one in given[part]]
+                result[part] = np.stack(warped)
     return (result if order is None else put_back(result, order)).reshape(images.shape)
-
-
-def _warp_small(images: Images, matrix: Floats, border: int) -> Images:
-    sampler, outside = _sampler(*images.shape[1:3], matrix.tobytes())
-    return _sampled(images, sampler, border * outside)
 
 
 def _sampled(images: Images, sampler: csr_array, extra: NDArray[np.float32] | float = 0.0) -> Images:
@@ -80,11 +79,6 @@ def _taps(height: int, width: int, matrix: Floats) -> tuple[NDArray[np.intp], ND
     rows = np.stack([top, top, top + 1, top + 1]).astype(np.intp)
     weights = np.stack([1 - right_share, right_share] * 2) * np.repeat([1 - low_share, low_share], 2, axis=0)
     return rows, columns, weights
-
-
-def _warp_large(images: Images, matrix: Floats, border: int) -> Images:
-    warped = [_warp_image(image, matrix, cv2.BORDER_CONSTANT, border) for image in images]
-    return np.asarray(warped, dtype=np.uint8).reshape(images.shape)
 
 
 def _warp_image(image: Array, matrix: Floats, mode: int, border: int = 0) -> Array:
