@@ -162,7 +162,14 @@ class IdxPart(FilePart):
 
     @staticmethod
     def read(path: Path, labels: Path | None = None, classes: Classes = None) -> Data:
-        images = _images_in(path) if path.is_dir() else path
+        images = path
+        if path.is_dir():  # the only file of images, or the test images of MNIST
+            found = [file for file in sorted(path.iterdir()) if "images" in file.name and is_idx(file)]
+            test = [file for file in found if file.name.startswith(("t10k", "test"))]
+            if len(test or found) != 1:
+                names = ", ".join(file.name for file in found) or "none"
+                raise InputError(f"data: {path}: name one images file (IDX images files found: {names})")
+            images = (test or found)[0]
         beside = images.with_name(images.name.replace("images", "labels").replace("idx3", "idx1"))
         if labels is None and beside != images and beside.is_file():
             labels = beside
@@ -201,15 +208,6 @@ def _read_idx(path: Path) -> Array | MappedInputs:
     if packed or 0 in shape:
         return np.frombuffer(data or bytes(expected), dtype, math.prod(shape), offset).reshape(shape)
     return MappedInputs(path, dtype, offset, shape)
-
-
-def _images_in(folder: Path) -> Path:
-    found = [file for file in sorted(folder.iterdir()) if "images" in file.name and is_idx(file)]
-    test = [file for file in found if file.name.startswith(("t10k", "test"))]
-    if len(test or found) != 1:
-        names = ", ".join(file.name for file in found) or "none"
-        raise InputError(f"data: {folder}: name one images file (IDX images files found: {names})")
-    return (test or found)[0]
 
 
 # -- CIFAR ------------------------------------------------------------------------------------------------------------

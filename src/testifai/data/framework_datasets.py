@@ -60,7 +60,14 @@ def from_dataset(
     if _is_tensor(given):
         return from_arrays(_bare(given), None, classes, name=name)
     if _is_loader(given):
-        return from_dataset(_of_loader(given), inputs=inputs, labels=labels, classes=classes, name=name)
+        sampler = type(given.sampler).__name__
+        whole = sampler in ("SequentialSampler", "RandomSampler", "NoneType")
+        if not whole or getattr(given.sampler, "replacement", False):
+            raise InputError(
+                f"data: this DataLoader draws with {sampler}, so its inputs are not those of its data set; hand over "
+                "the data set itself: loader.dataset"
+            )
+        return from_dataset(given.dataset, inputs=inputs, labels=labels, classes=classes, name=name)
     if _is_stream(given):
         raise InputError(
             f"data: {type(given).__name__} has no length, so no input has a number; take a part of it as a list"
@@ -88,18 +95,6 @@ def _is_stream(given: Any) -> bool:
 
 def _is_splits(given: Any) -> bool:
     return isinstance(given, Mapping) and bool(given) and all(hasattr(one, "column_names") for one in given.values())
-
-
-def _of_loader(loader: Any) -> Any:
-    """The data set that a loader reads, if its sampler visits every item once, in any order."""
-    sampler = type(loader.sampler).__name__
-    whole = sampler in ("SequentialSampler", "RandomSampler", "NoneType")
-    if not whole or getattr(loader.sampler, "replacement", False):
-        raise InputError(
-            f"data: this DataLoader draws with {sampler}, so its inputs are not those of its data set; hand over the "
-            "data set itself: loader.dataset"
-        )
-    return loader.dataset
 
 
 class _Items:

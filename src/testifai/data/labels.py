@@ -58,20 +58,18 @@ def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -
             "for boxes a list of {'boxes': …, 'labels': …}"
         )
     _check_count(len(array), count)
-    return _from_words(array, names) if array.dtype.kind in "USO" else _from_numbers(array, names)
-
-
-def _check_count(found: int, count: int) -> None:
-    if found != count:
-        raise InputError(f"labels: {found} labels for {count} inputs; there must be one per input")
-
-
-def _from_words(array: Array, names: Classes) -> tuple[Array, Classes]:
+    if array.dtype.kind not in "USO":
+        return _from_numbers(array, names)
     if array.ndim != 1 or not all(isinstance(word, str) for word in array):
         raise InputError("labels: are neither numbers nor words; accepted: integers, strings, sets or a 0/1 table")
     words = [str(word) for word in array]
     names = names or tuple(sorted(set(words)))
     return np.array(_positions(words, names), dtype=np.int64), names
+
+
+def _check_count(found: int, count: int) -> None:
+    if found != count:
+        raise InputError(f"labels: {found} labels for {count} inputs; there must be one per input")
 
 
 def _from_sets(sets: Sequence[Any], names: Classes) -> tuple[Array, Classes]:

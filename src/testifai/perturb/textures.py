@@ -131,18 +131,14 @@ _SOFTNESS = 0.6  # a camera's blur in pixels, for the power of the finest detail
 def _frost(side: int) -> NDArray[np.uint8]:
     panes = _panes()
     if side != _PANE:
-        weights = _areas(side) if side < _PANE else _cubic(side)
+        edges, pixels = np.arange(side + 1) * _PANE / side, np.arange(_PANE)
+        shared = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+        weights = shared.clip(0) * (side / _PANE) if side < _PANE else _cubic(side)  # means over areas, or enlarged
         rows = np.tensordot(panes, weights, (1, 1))  # each axis that is resized becomes the last
         both = np.tensordot(rows, weights, (1, 1)).transpose(0, 2, 3, 1)
         panes = np.clip(both + 0.5, 0, 255).astype(np.uint8)
         panes.flags.writeable = False
     return panes
-
-
-def _areas(side: int) -> Floats:
-    edges, pixels = np.arange(side + 1) * _PANE / side, np.arange(_PANE)
-    shared = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
-    return shared.clip(0) * (side / _PANE)
 
 
 def _cubic(side: int) -> Floats:
