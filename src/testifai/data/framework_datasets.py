@@ -106,13 +106,11 @@ class _Items:
         self.at, self.label_at = _places(first, inputs, labels)
         self.image = _part(first, self.at)
         for row in range(min(READ_TWICE, len(given))):
-            once, again = (_part(self._item(row), self.at) for _ in range(2))
-            same = (
-                once == again
-                if isinstance(once, str)
-                else np.array_equal(as_input(once, f"item {row}"), as_input(again, f"item {row}"))
+            read_twice = [_part(self._item(row), self.at) for _ in range(2)]
+            once, again = (
+                one if isinstance(one, str) else as_input(one, f"item {row}").tobytes() for one in read_twice
             )
-            if not same:
+            if once != again:
                 raise InputError(
                     f"data: item {row} of {type(given).__name__} is another each time it is read; hand over the data "
                     "set without random transforms"
