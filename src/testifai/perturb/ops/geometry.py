@@ -138,28 +138,11 @@ def displace(images: Images, dx: NDArray[np.float32], dy: NDArray[np.float32]) -
     height, width, channels = image_shape(images)
     x, y = grid(images, height, width)
     shape = (len(images), height, width)
-    across = np.broadcast_to(_mirrored(x + dx, width), shape)
-    down = np.broadcast_to(_mirrored(y + dy, height), shape)
+    across, down = np.broadcast_to(x + dx, shape), np.broadcast_to(y + dy, shape)
     result = np.empty((*shape, channels), dtype=np.uint8)
     for image, to_x, to_y, target in zip(images.reshape(result.shape), across, down, result, strict=True):
-        cv2.remap(image, to_x, to_y, cv2.INTER_LINEAR, dst=target, borderMode=cv2.BORDER_REPLICATE)
+        cv2.remap(image, to_x, to_y, cv2.INTER_LINEAR, dst=target, borderMode=cv2.BORDER_REFLECT)
     return result.reshape(images.shape)
-
-
-def _mirrored(places: NDArray[np.float32], size: int) -> NDArray[np.float32]:
-    """Places reflected into the image or at most half a pixel from it; places inside are exactly kept."""
-    lowest, highest = places.min(initial=0), places.max(initial=0)
-    if lowest < -size or highest > 2 * size - 1:
-        # Only these places lose a period: others must not be rounded because of their neighbours.
-        periods = np.floor((places + np.float32(0.5)) / np.float32(2 * size))
-        far = (places < -size) | (places > 2 * size - 1)
-        places = np.where(far, places - 2 * size * periods, places)
-        lowest, highest = places.min(), places.max()
-    if lowest < -0.5:
-        places = np.maximum(places, -1 - places)
-    if highest > size - 0.5:
-        places = np.minimum(places, 2 * size - 1 - places)
-    return places
 
 
 def resample(
