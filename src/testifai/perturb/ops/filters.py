@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.perturb.ops.values import SMALL, Images, exact, image_shape, put_back, runs, slabs
+from testifai.perturb.ops.values import SMALL, Images, exact, image_shape, runs, slabs
 from testifai.support.optional_imports import cv2
 from testifai.support.threads import one_blas_thread
 from testifai.support.types import Array, Floats
@@ -58,7 +58,7 @@ def line_blur(images: Images, degrees: ArrayLike, length: float, sigma: float) -
     for part in slabs(0, len(planes), height * width, _GROUPED):
         lines = ((rows, line(height, width, angle, length, sigma)) for angle, rows in runs(angles[order[part]]))
         ordered[part] = _blur_lines(planes[order[part]], lines)
-    blurred = put_back(ordered, order).reshape(-1, channels, height, width)
+    blurred = ordered[np.argsort(order)].reshape(-1, channels, height, width)
     return blurred.transpose(0, 2, 3, 1).reshape(images.shape)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from testifai.perturb.ops.values import SMALL, Images, exact, image_shape, put_back, runs, slabs, transposed
+from testifai.perturb.ops.values import SMALL, Images, exact, image_shape, runs, slabs, transposed
 from testifai.support.optional_imports import cv2
 from testifai.support.types import Array, Floats
 
@@ -45,7 +45,7 @@ def warp(images: Images, matrices: ArrayLike, which: ArrayLike | None = None, bo
             else:
                 warped = [_warp_image(one, choices[choice], cv2.BORDER_CONSTANT, border) for one in given[part]]
                 result[part] = np.stack(warped)
-    return (result if order is None else put_back(result, order)).reshape(images.shape)
+    return (result if order is None else result[np.argsort(order)]).reshape(images.shape)
 
 
 def _sampled(images: Images, sampler: csr_array, extra: NDArray[np.float32] | float = 0.0) -> Images:

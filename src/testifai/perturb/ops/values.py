@@ -44,13 +44,6 @@ def slabs(start: int, stop: int, numbers_per_row: int, most: int = _SLAB) -> Ite
         yield slice(first, min(first + step, stop))
 
 
-def put_back(ordered: Images, order: NDArray[np.intp]) -> Images:
-    """Undo the order in which rows were taken."""
-    result = np.empty_like(ordered)
-    result[order] = ordered
-    return result
-
-
 def transposed(rows: Array) -> Array:
     """The first two axes swapped, with a third one of one or three channels: far faster than a copy by NumPy."""
     return np.asarray(cv2.transpose(rows)).reshape(rows.shape[1], rows.shape[0], *rows.shape[2:])
@@ -228,8 +221,5 @@ def zeros(like: Array, shape: tuple[int, ...]) -> NDArray[np.float32]:
 
 def crops(textures: Images, which: ArrayLike, tops: ArrayLike, lefts: ArrayLike, height: int, width: int) -> Images:
     """For each image a window of the texture `which` of (T, TH, TW, C) with its corner at (tops, lefts)."""
-    corners = np.column_stack([which, tops, lefts])
-    result = np.empty((len(corners), height, width, textures.shape[-1]), dtype=np.uint8)
-    for window, (texture, top, left) in zip(result, corners.tolist(), strict=True):
-        window[:] = textures[texture, top : top + height, left : left + width]
-    return result
+    corners = np.column_stack([which, tops, lefts]).tolist()
+    return np.stack([textures[texture, top : top + height, left : left + width] for texture, top, left in corners])
