@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import testifai as ta
-from testifai.data import image_files, lazy, wrap
-from testifai.data.image_folder import load_folder
+from testifai.data import image_files, lazy, load, wrap
 from testifai.data.lazy import MappedInputs
 from testifai.errors import InputError
 from testifai.runs.merge import merge
@@ -77,7 +76,7 @@ def many(tmp_path, monkeypatch):
 
 
 def scan(images, store, budget=60, **options):
-    data = load_folder(images)
+    data = load("folder", images)
     made = ta.scan(bright, data, SPACE, strategy="balanced", budget=budget, store=store, **options)
     return data, made
 
@@ -113,7 +112,7 @@ def test_a_run_over_very_many_images_reads_what_it_uses_and_starts_at_once(
         return bright(batch)
 
     before, begin = opened[0], time.perf_counter()
-    made = ta.scan(model, load_folder(images), SPACE, budget=2_000, store=tmp_path / "run.db")
+    made = ta.scan(model, load("folder", images), SPACE, budget=2_000, store=tmp_path / "run.db")
     when, files = first[0]
     used = {place for test in made.outcomes for place in made.outcomes.trials(test)[0].tolist()}
     assert made.inferences == 2_000
@@ -126,7 +125,7 @@ def test_a_run_over_very_many_images_reads_what_it_uses_and_starts_at_once(
 def test_small_data_sets_are_told_by_all_contents_as_ever(many, monkeypatch):
     monkeypatch.setattr(image_files, "MAX_FILES", 1000)
     monkeypatch.setattr(image_files, "MAX_BYTES", 1 << 30)
-    data = load_folder(many)
+    data = load("folder", many)
     assert data.inputs.contents is None
     assert data.fingerprint == fingerprints.fingerprint_data(
         data.inputs, data.labels, data.classes, identity=data.inputs.whole_identity()
@@ -134,16 +133,16 @@ def test_small_data_sets_are_told_by_all_contents_as_ever(many, monkeypatch):
 
 
 def test_names_and_some_contents_tell_a_large_one(many):
-    before = load_folder(many).fingerprint
-    assert load_folder(many).fingerprint == before
+    before = load("folder", many).fingerprint
+    assert load("folder", many).fingerprint == before
     file = many / "dark" / "000.bmp"  # the first is always among the sample
     was = file.read_bytes()
     cv2.imwrite(str(file), np.full((4, 4, 3), 77, np.uint8))
-    assert load_folder(many).fingerprint != before
+    assert load("folder", many).fingerprint != before
     file.write_bytes(was)
-    assert load_folder(many).fingerprint == before
+    assert load("folder", many).fingerprint == before
     (many / "light" / "050.bmp").rename(many / "light" / "05x.bmp")
-    assert load_folder(many).fingerprint != before
+    assert load("folder", many).fingerprint != before
 
 
 def test_a_run_file_knows_what_its_inputs_held(many, tmp_path):
@@ -169,7 +168,7 @@ def test_a_change_of_an_input_that_was_not_measured_changes_nothing(many, tmp_pa
 
 
 def test_an_input_that_changes_while_a_run_goes_on_ends_it(many, tmp_path):
-    data = load_folder(many)
+    data = load("folder", many)
     data.inputs[np.array([5, 6])]
     cv2.imwrite(str(data.inputs.files[6]), np.full((4, 4, 3), 99, np.uint8))
     with pytest.raises(InputError, match=r"006\.bmp is not what it was when it was read before"):
@@ -193,7 +192,9 @@ def test_a_run_cut_short_and_continued_is_the_run_left_alone(many, tmp_path):
 
 def test_parts_measured_on_other_contents_are_not_merged(many, tmp_path):
     for number in (1, 2):
-        session_of(bright, load_folder(many), SPACE, strategy="full", part=(number, 2)).run(tmp_path / f"{number}.db")
+        session_of(bright, load("folder", many), SPACE, strategy="full", part=(number, 2)).run(
+            tmp_path / f"{number}.db"
+        )
     merge([tmp_path / "1.db", tmp_path / "2.db"], tmp_path / "whole.db")
     assert len(measured(tmp_path / "whole.db")[0]) == 200
     with Store.create_or_open(tmp_path / "2.db") as store:

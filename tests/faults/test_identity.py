@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import testifai as ta
-from testifai.data.image_folder import load_folder
+from testifai.data import load
 from testifai.errors import InputError
 from testifai.identity import run_identity
 from testifai.models import PythonModel, onnx_session
@@ -134,10 +134,10 @@ def _swap(images):
 
 
 def test_images_of_the_same_size_are_told_apart(images):
-    before = load_folder(images)
+    before = load("folder", images)
     known = before.fingerprint
     _swap(images)
-    assert load_folder(images).fingerprint != known
+    assert load("folder", images).fingerprint != known
 
 
 def _light(batch):
@@ -148,7 +148,7 @@ FADE = ta.Perturbation("fade", lambda x, by, rng: (x * by).astype(np.uint8), [1.
 
 
 def _scan(images, store):
-    data = load_folder(images)
+    data = load("folder", images)
     ta.scan(_light, data, ta.Space({"fade": FADE}), strategy="full", store=store)
     return data
 

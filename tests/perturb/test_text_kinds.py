@@ -11,11 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testifai.perturb import get
-from testifai.perturb.text import edits
-from testifai.perturb.texts import characters, words
-from testifai.perturb.texts import words as contractions
-from testifai.perturb.texts import words as synonyms
-from testifai.perturb.texts.edits import pick, shadow_of
+from testifai.perturb import text as kinds
+from testifai.perturb.text import KINDS, edits
+from testifai.perturb.text_edits import pick, shadow_of
 
 MANY = 400
 
@@ -26,18 +24,16 @@ def outcomes(name, text, severity=1, count=MANY):
 
 
 def test_typos_are_exactly_the_four_kinds():
-    near = {c: set(characters.NEIGHBOURS[c]) for c in "cat"}
+    near = {c: set(kinds.NEIGHBOURS[c]) for c in "cat"}
     expected = {"act", "cta", "at", "ct", "ca", "ccat", "caat", "catt"}
     expected |= {"cat"[:i] + key + "cat"[i + 1 :] for i, c in enumerate("cat") for key in near[c]}
     assert outcomes("typo", "cat", count=4000) == expected
 
 
 def test_keys_that_touch():
-    assert set(characters.NEIGHBOURS["s"]) == set("awedzx")
-    assert set(characters.NEIGHBOURS["P"]) == set("OL")
-    assert all(
-        letter in characters.NEIGHBOURS[other] for letter, near in characters.NEIGHBOURS.items() for other in near
-    )
+    assert set(kinds.NEIGHBOURS["s"]) == set("awedzx")
+    assert set(kinds.NEIGHBOURS["P"]) == set("OL")
+    assert all(letter in kinds.NEIGHBOURS[other] for letter, near in kinds.NEIGHBOURS.items() for other in near)
 
 
 def test_a_typo_keeps_letters_and_their_marks_together():
@@ -66,27 +62,25 @@ def test_contractions_both_ways():
 
 @pytest.mark.parametrize("text", ["I know what it is.", "the dog's bone", "idon't", "xI am"])
 def test_no_contraction_here(text):
-    found = [text[start:end] for start, end in contractions.CONTRACTION.places(text, shadow_of(text))]
+    found = [text[start:end] for start, end in KINDS["contraction"][0].places(text, shadow_of(text))]
     assert found == []
 
 
 def test_every_contraction_leads_back():
-    for long, short in contractions.SHORT.items():
+    for long, short in kinds.SHORT.items():
         for text in (long, short):
-            assert len(contractions.CONTRACTION.places(f"{text} go", f"{text} go")) == 1
-        assert contractions.SHORT[contractions.LONG[short]] == short
+            assert len(KINDS["contraction"][0].places(f"{text} go", f"{text} go")) == 1
+        assert kinds.SHORT[kinds.LONG[short]] == short
 
 
 def test_punctuation_is_put_in_taken_out_and_replaced():
     made = outcomes("punctuation", "Why so?")
-    marks = characters.MARKS
+    marks = kinds.MARKS
     assert made == {"Why so"} | {f"Why so{m}" for m in marks if m != "?"} | {f"Why{m} so?" for m in marks}
 
 
 def test_punctuation_inside_numbers_stays():
-    assert outcomes("punctuation", "3.5 12:30", 5) == {
-        f"3.5{a} 12:30{b}" for a in characters.MARKS for b in characters.MARKS
-    }
+    assert outcomes("punctuation", "3.5 12:30", 5) == {f"3.5{a} 12:30{b}" for a in kinds.MARKS for b in kinds.MARKS}
 
 
 def test_whitespace():
@@ -104,7 +98,7 @@ def test_case():
 
 
 def test_homoglyphs_are_letters_of_another_script_with_the_same_shape():
-    for code, twin in characters.HOMOGLYPHS.items():
+    for code, twin in kinds.HOMOGLYPHS.items():
         latin, other = unicodedata.name(chr(code)), unicodedata.name(chr(twin))
         assert latin.startswith("LATIN")
         assert other.split()[0] in ("CYRILLIC", "GREEK")
@@ -113,18 +107,18 @@ def test_homoglyphs_are_letters_of_another_script_with_the_same_shape():
 
 
 def test_fillers():
-    assert outcomes("filler", "Is it so?") == {f"Is {f} it so?" for f in words.FILLERS} | {
-        f"Is it {f} so?" for f in words.FILLERS
+    assert outcomes("filler", "Is it so?") == {f"Is {f} it so?" for f in kinds.FILLERS} | {
+        f"Is it {f} so?" for f in kinds.FILLERS
     }
     assert outcomes("filler", "Why?") == {"Why?"}
 
 
 def test_numbers_both_ways():
-    for value, word in enumerate(words.NUMBERS):
+    for value, word in enumerate(kinds.NUMBERS):
         assert outcomes("number", f"{value} men", count=2) == {f"{word} men"}
         if word != "one":
             assert outcomes("number", f"{word.capitalize()} men", count=2) == {f"{value} men"}
-    assert len(words.NUMBERS) == 100 == len(set(words.NUMBERS))
+    assert len(kinds.NUMBERS) == 100 == len(set(kinds.NUMBERS))
     assert outcomes("number", "twenty two men", count=2) == {"22 men"}
 
 
@@ -159,7 +153,7 @@ def test_as_many_swaps_as_a_brute_force_finds(lengths, number, draws):
         for size in range(number + 1)
         if any(all(x[1] < y[0] for x, y in pairwise(some)) for some in combinations(pairs, size))
     ]
-    chosen = words.neighbours(found, number, draws[:number])
+    chosen = kinds._pairs(found, number, draws[:number])
     assert len(chosen) == max(apart)
     assert set(chosen) <= set(pairs)
     assert all(x[1] < y[0] for x, y in pairwise(chosen))
@@ -181,7 +175,7 @@ def test_every_set_of_places_is_picked():
 
 
 def test_synonyms_come_from_the_table():
-    known = synonyms.table()
+    known = kinds.synonyms()
     assert 30_000 < len(known) < 40_000
     assert outcomes("synonym", "buy") == {"purchase"}
     assert outcomes("synonym", "a car.") == {f"a {other}." for other in known["car"][1]}
@@ -194,11 +188,11 @@ def test_these_have_no_synonym(text):
 
 
 def test_the_table_is_of_single_words_by_part_of_speech():
-    for word, (part, others) in synonyms.table().items():
+    for word, (part, others) in kinds.synonyms().items():
         assert part in ("n", "v", "a", "r")
         assert len({word, *others}) == 1 + len(others) > 1
         assert all(re.fullmatch("[a-z]{3,}", one) for one in (word, *others))
-    assert not {"can", "will", "have", "with", "who", "what"} & set(synonyms.table())
+    assert not {"can", "will", "have", "with", "who", "what"} & set(kinds.synonyms())
 
 
 def test_the_licence_of_the_table_is_shipped():

@@ -1,14 +1,14 @@
 """Data sets: arrays, files and folders, read into one record.
 
-A reader is one file with a `DataPart`, which declares the options in a spec and recognises the reader's files, and one
-line in `LOADERS`, or an entry point of another package.
+A reader is a `DataPart`, which declares the options in a spec and recognises the reader's files, and one line in
+`LOADERS`, or an entry point of another package.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from testifai.support.batches import Batch, take
 from testifai.support.options_base import make_part
 from testifai.support.registry import Registry
 from testifai.support.remote import RemoteFolder, is_address, place
+from testifai.support.user_code import ANY_FAULT, import_object
 
 __all__ = [
     "LOADERS",
@@ -39,23 +40,23 @@ __all__ = [
     "wrap",
 ]
 
-# `recognise` asks them in this order: those that look for more in a file or folder come first.
+# `recognise` tries them in this order: the more specific ones come first.
 LOADERS = Registry(
     "data",
     "testifai.data",
     {
-        "npz": "testifai.data.npz:NpzPart",
-        "coco": "testifai.data.coco:CocoPart",
-        "yolo": "testifai.data.yolo:YoloPart",
-        "folder": "testifai.data.image_folder:FolderPart",
-        "masks": "testifai.data.masks:MasksPart",
-        "cifar": "testifai.data.cifar:CifarPart",
-        "idx": "testifai.data.idx:IdxPart",
+        "npz": "testifai.data.array_files:NpzPart",
+        "coco": "testifai.data.boxed_images:CocoPart",
+        "yolo": "testifai.data.boxed_images:YoloPart",
+        "folder": "testifai.data.image_files:FolderPart",
+        "masks": "testifai.data.image_files:MasksPart",
+        "cifar": "testifai.data.array_files:CifarPart",
+        "idx": "testifai.data.array_files:IdxPart",
         "table": "testifai.data.tabular:TablePart",
         "csv": "testifai.data.text_tables:CsvPart",
         "tsv": "testifai.data.text_tables:TsvPart",
         "jsonl": "testifai.data.text_tables:JsonlPart",
-        "python": "testifai.data.python:PythonDataPart",
+        "python": "testifai.data:PythonDataPart",
     },
 )
 
@@ -138,3 +139,24 @@ def wrap(data: Any) -> Data:
     if is_frame(data):
         return from_frame(data)
     return from_dataset(data) if is_dataset(data) else from_arrays(data)
+
+
+class PythonDataPart(DataPart):
+    """Whatever `data.wrap` accepts, or a function that makes it."""
+
+    python: str
+    """Your data set, or a function that makes it, `package.module:name`."""
+
+    CODE: ClassVar = ("python",)
+
+    def load(self, folder: Path) -> Data:
+        made = import_object(self.python, folder=folder, field="data.python")
+        if callable(made):
+            try:
+                made = made()
+            except InputError:
+                raise
+            except ANY_FAULT as error:
+                reason = " ".join(str(error).split())[:200]
+                raise InputError(f"data.python: {self.python!r}() failed: {type(error).__name__}: {reason}") from error
+        return wrap(made)

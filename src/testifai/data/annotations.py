@@ -1,8 +1,7 @@
 """Boxes on images: rows (x1, y1, x2, y2, confidence, class) in pixels from the outer corner of the first pixel.
 
-The boxes of many images are one array (images, rows, 6), so that they are kept, taken and sent like any other outputs;
-rows that an image does not need are of class -1 and come last. Of an expected box the confidence says whether it counts
-(1) or may be found or not (0), such as a crowd that nobody counted.
+The boxes of many images are one array (images, rows, 6); rows that an image does not need have class -1 and come last.
+An expected box has confidence 1, or 0 if finding it is optional, as for a crowd.
 """
 
 from __future__ import annotations
@@ -21,15 +20,11 @@ Boxes = NDArray[np.float32]
 COLUMNS = 6
 CONFIDENCE, CLASS = 4, 5  # columns after the four of the corners
 NONE = -1  # the class of a row without a box
-MOST = 100  # boxes found on an image, the surest, as COCO counts them
+MOST = 100  # most confident boxes of an image that count, as in COCO
 
 
 def pack(images: Sequence[Boxes], rows: int | None = None) -> Boxes:
-    """The boxes of each image in one array, with so many rows for each, or as many as one of them needs.
-
-    >>> pack([np.array([[0, 0, 4, 4, 0.9, 7]]), np.zeros((0, 6))]).tolist()[1]
-    [[0.0, 0.0, 0.0, 0.0, 0.0, -1.0]]
-    """
+    """Return the boxes of all images in one array, with the given number of rows for each, or as many as needed."""
     rows = max((len(image) for image in images), default=0) if rows is None else rows
     packed = np.zeros((len(images), rows, COLUMNS), np.float32)
     packed[..., CLASS] = NONE
@@ -39,11 +34,7 @@ def pack(images: Sequence[Boxes], rows: int | None = None) -> Boxes:
 
 
 def are_boxes(array: Any) -> bool:
-    """Whether an array holds boxes of images.
-
-    >>> are_boxes(pack([np.zeros((0, 6))], 3)), are_boxes(np.zeros((2, 4, 6), np.uint8))
-    (True, False)
-    """
+    """Return True for an array of boxes on images."""
     return isinstance(array, np.ndarray) and array.ndim == 3 and array.shape[2] == COLUMNS and array.dtype.kind == "f"
 
 
@@ -53,17 +44,13 @@ def unpack(packed: Boxes) -> Iterable[Boxes]:
 
 
 def areas(boxes: NDArray[np.floating]) -> Floats:
-    """Width times height of each box.
-
-    >>> areas(np.array([[0, 0, 4, 2], [3, 3, 3, 9]])).tolist()
-    [8.0, 0.0]
-    """
+    """Return width times height of each box."""
     corners = np.asarray(boxes, np.float64)
     return np.asarray((corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1]))
 
 
 def intersections(one: NDArray[np.floating], other: NDArray[np.floating]) -> Floats:
-    """The area that each box of one has in common with each of the other."""
+    """Return the common area of each box of `one` with each of `other`."""
     left, top, right, bottom = np.asarray(one, np.float64)[:, :4].T[:, :, None]
     other_left, other_top, other_right, other_bottom = np.asarray(other, np.float64)[:, :4].T[:, None, :]
     across = np.minimum(right, other_right) - np.maximum(left, other_left)
@@ -72,26 +59,18 @@ def intersections(one: NDArray[np.floating], other: NDArray[np.floating]) -> Flo
 
 
 def ious(one: NDArray[np.floating], other: NDArray[np.floating]) -> Floats:
-    """Intersection over union of each box of one with each of the other; 0 where neither has an area.
-
-    >>> ious(np.array([[0, 0, 4, 4]]), np.array([[2, 0, 6, 4], [8, 8, 9, 9]])).round(3).tolist()
-    [[0.333, 0.0]]
-    """
+    """Return the intersection over union of each box of `one` with each of `other`; 0 if neither has an area."""
     common = intersections(one, other)
     union = areas(one)[:, None] + areas(other)[None, :] - common
     return np.asarray(np.divide(common, union, out=np.zeros_like(common), where=union > 0))
 
 
-UNSEEN = -1  # the label of a pixel that shows nothing of the image it was made from
-MOST_CLASSES = 2**15 - 1  # the highest class that is told apart; a map takes two bytes a pixel
+UNSEEN = -1  # the label of a pixel that shows nothing of the original image
+MOST_CLASSES = 2**15 - 1  # the highest class of a pixel: maps have two bytes per pixel
 
 
 def are_label_maps(array: Any) -> bool:
-    """Whether an array holds label maps of images.
-
-    >>> are_label_maps(np.zeros((2, 4, 6), np.uint8)), are_label_maps(np.zeros((2, 4, 6), np.float32))
-    (True, False)
-    """
+    """Return True for an array of label maps."""
     return isinstance(array, np.ndarray) and array.ndim == 3 and array.dtype.kind in "iu"
 
 
@@ -99,17 +78,12 @@ ACCEPTED = "{'boxes': rows (x1, y1, x2, y2) in pixels, 'labels': class numbers f
 
 
 def are_records(given: Any) -> bool:
-    """Whether this is a list of what is on each image."""
+    """Return True for a list of one mapping per image."""
     return isinstance(given, list | tuple) and bool(given) and all(isinstance(one, Mapping) for one in given)
 
 
 def from_records(records: Sequence[RecordLike], name: str, most: int | None = None) -> Boxes:
-    """The boxes of each image, the surest first; with `most`, so many rows for each image. Without scores they are 1.
-
-    >>> found = [{"boxes": [[0, 0, 4, 4], [1, 1, 2, 2]], "labels": [7, 3], "scores": [0.2, 0.9]}]
-    >>> from_records(found, "model", most=3)[0, :, 5].tolist()
-    [3.0, 7.0, -1.0]
-    """
+    """Return the boxes of each image, most confident first, at most `most` each; default scores are 1."""
     return pack([_rows(record, f"{name}: image {place}") for place, record in enumerate(records)], most)
 
 
@@ -135,9 +109,9 @@ def _rows(record: RecordLike, where: str) -> Boxes:
 
 
 def _numbers(values: Any) -> Floats:
-    """As an array; a torch tensor may be on another device or part of a gradient graph."""
+    """An array, also of a torch tensor on another device or in a gradient graph."""
     values = values.detach().cpu() if hasattr(values, "detach") else values
     try:
         return np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        return np.full((1, 1, 1), np.nan)  # of no shape that is accepted
+        return np.full((1, 1, 1), np.nan)  # a shape that is rejected

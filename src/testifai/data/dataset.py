@@ -1,11 +1,11 @@
-"""A data set in memory or on disk: inputs, labels where there are any, class names."""
+"""A data set in memory or on disk: inputs, labels if there are any, class names."""
 
 from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from mmap import mmap
 from pathlib import Path
@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 from testifai.data.labels import read_labels
 from testifai.data.lazy import LazyInputs, MappedInputs
 from testifai.data.table_columns import Table, unnamed
-from testifai.errors import InputError
+from testifai.errors import InputError, suggest
 from testifai.support import validation
 from testifai.support.batches import SIDES, Images, Pair, Side, are_images, are_pairs
 from testifai.support.fingerprints import chunks, fingerprint_data, sampled
-from testifai.support.options_base import Part
+from testifai.support.options_base import Part, Words
 from testifai.support.types import Array
 
 
 class DataPart(Part):
     """Options of a data reader in a spec's [data] table; each reader has its own subclass.
 
-    A reader that is to be found by path alone sets `suffixes`, or overrides `recognises`.
+    A reader that `recognise` should find by path sets `suffixes`, or overrides `recognises`.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()  # lower-case, with the dot
@@ -43,11 +43,21 @@ class DataPart(Part):
 
     @abstractmethod
     def load(self, folder: Path) -> Data:
-        """The data themselves; files and modules are looked for in the folder first."""
+        """Return the data; relative paths and modules are searched in the folder first."""
+
+
+class FilePart(DataPart):
+    """A reader whose first field is the file or folder that `read` gets, followed by the other options."""
+
+    read: ClassVar[Callable[..., Data]]
+
+    def load(self, folder: Path) -> Data:
+        options = self.told(folder)
+        return type(self).read(options.pop(self.FILES[0]), **options)
 
 
 def visible_files(folder: Path) -> list[Path]:
-    """The files of a folder by name, without hidden ones; none if it is not a folder."""
+    """The files of a folder, sorted, without hidden ones; none if it is not a folder."""
     entries = sorted(folder.iterdir()) if folder.is_dir() else []
     return [entry for entry in entries if entry.is_file() and not entry.name.startswith(".")]
 
@@ -59,8 +69,8 @@ Inputs = Array | list[str] | list[Pair] | Images | LazyInputs
 class Data:
     """Inputs (first axis = input), their labels and the names of the classes.
 
-    `side` says which text of each input is perturbed where the inputs are pairs of texts. `schema` says what the
-    columns are where the inputs are rows of a table with names; what is missing in them is NaN.
+    `side` is the text of each pair that is perturbed. `schema` describes the columns of a table with names, whose
+    missing values are NaN.
     """
 
     inputs: Inputs
@@ -84,7 +94,7 @@ class Data:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes when inputs, labels, classes, side or columns change; computed when first asked for."""
+        """A hash of inputs, labels, classes, side and columns."""
         return fingerprint_data(
             self.inputs,
             self.labels,
@@ -96,7 +106,7 @@ class Data:
 
     @cached_property
     def table(self) -> Table | None:
-        """What the columns of a table are: as told, or as an array of rows shows them; None for other inputs."""
+        """The columns of a table, from `schema` or from an array of rows; None for other inputs."""
         inputs = self.inputs
         if self.schema is not None or isinstance(inputs, list) or inputs.ndim != 2 or inputs.dtype.kind not in "biuf":
             return self.schema
@@ -104,12 +114,7 @@ class Data:
 
 
 def from_arrays(
-    inputs: Any,
-    labels: Any = None,
-    classes: Sequence[str] | None = None,
-    *,
-    name: str = "data",
-    side: Side = "both",
+    inputs: Any, labels: Any = None, classes: Sequence[str] | None = None, *, name: str = "data", side: Side = "both"
 ) -> Data:
     """A data set from arrays or lists, checked. A list of pairs of strings is a data set of pairs of texts.
 
@@ -141,14 +146,19 @@ def _read_inputs(inputs: Any) -> Inputs:
     if _is_file(inputs):
         inputs = MappedInputs.of(inputs)
     if isinstance(inputs, LazyInputs):
-        if inputs.dtype.kind == "f" and inputs.contents is None:  # else each is looked at when it is read
+        if inputs.dtype.kind == "f" and inputs.contents is None:  # else each is checked when it is read
             _check_finite(inputs)
         return inputs
     if isinstance(inputs, str | bytes | dict | set | frozenset):
         raise InputError(f"inputs: {type(inputs).__name__} is not accepted; an array or a list of strings is")
     if isinstance(inputs, list | tuple) and inputs:
         if isinstance(inputs[0], str):
-            return _strings(inputs)
+            if not all(isinstance(text, str) for text in inputs):
+                # NumPy would convert a number, or a missing value, to a string.
+                place = next(place for place, text in enumerate(inputs) if not isinstance(text, str))
+                kind = type(inputs[place]).__name__
+                raise InputError(f"inputs: row {place} is a {kind}; a string is accepted, as before it")
+            return list(inputs)
         if _holds_text(inputs[0]):
             return _pairs(inputs)
     try:
@@ -169,7 +179,6 @@ def _read_inputs(inputs: Any) -> Inputs:
 
 
 def _images(rows: Sequence[Any]) -> Images:
-    """Images of different sizes, of one kind in all else."""
     for place, row in enumerate(rows):
         kind = row.dtype if isinstance(row, np.ndarray) and row.ndim in (2, 3) and row.size else None
         if kind != np.uint8 or row.shape[2:] != rows[0].shape[2:]:
@@ -182,24 +191,16 @@ def _images(rows: Sequence[Any]) -> Images:
 
 
 def _is_file(inputs: Any) -> bool:
-    """Whether this is a whole array in a file, as `np.load(…, mmap_mode="r")` gives it."""
+    """Return True for a whole array in a file, as from `np.load(…, mmap_mode="r")`."""
     if not isinstance(inputs, np.memmap) or inputs.mode != "r":
         return False
-    base: Any = inputs.base  # of a part of an array, the array
+    base: Any = inputs.base  # the array, if this is a part of one
     there = isinstance(base, mmap) and inputs.filename is not None and os.path.isfile(inputs.filename)
     return there and inputs.size > 0 and inputs.dtype.kind in "biuf"
 
 
 def _holds_text(row: Any) -> bool:
     return isinstance(row, list | tuple) and any(isinstance(text, str) for text in row)
-
-
-def _strings(rows: Sequence[Any]) -> list[str]:
-    if not all(isinstance(text, str) for text in rows):
-        # NumPy would write a number, or a missing value, as a string.
-        place = next(place for place, text in enumerate(rows) if not isinstance(text, str))
-        raise InputError(f"inputs: row {place} is a {type(rows[place]).__name__}; a string is accepted, as before it")
-    return list(rows)
 
 
 def _pairs(rows: Sequence[Any]) -> list[Pair]:
@@ -245,3 +246,64 @@ def _check_finite(array: Array | LazyInputs) -> None:
         row += len(chunk)
     if bad:
         raise InputError(f"inputs: {bad} of {len(array)} hold NaN or infinity (the first is row {first})")
+
+
+# The types in a spec; Python callers may also pass tuples and arrays.
+ClassNames = dict[str, int | str] | Words
+Classes = Sequence[str] | Mapping[str, int | str] | None
+
+
+def numbered(data: Data, classes: Classes) -> Data:
+    """Return the data with labels numbered as the outputs of the model.
+
+    A list names the outputs in their order: classes of the data are found in it by name, and numeric labels get these
+    names. A table has the output, or its name, for each class of the data.
+    """
+    if classes is None:
+        return data
+    if data.labels is None or data.labels.ndim != 1 or data.labels.dtype.kind not in "iu":
+        raise InputError("classes: these data have no class per input to name")
+    names = data.classes or tuple(map(str, range(int(data.labels.max()) + 1)))
+    if isinstance(classes, Mapping):
+        return _by_table(data, names, classes)
+    listed = [str(one) for one in classes]
+    if len(set(listed)) < len(listed):
+        twice = next(one for one in listed if listed.count(one) > 1)
+        raise InputError(f"classes: {twice!r} is listed twice; each output has one name")
+    if data.classes is None:
+        if len(listed) < len(names):
+            raise InputError(f"classes: {len(listed)} names for the labels 0 … {len(names) - 1}; name every output")
+        return replace(data, classes=tuple(listed))
+    folded = [one.casefold() for one in listed]
+    for name in names:
+        if name not in listed and name.casefold() not in folded:
+            raise InputError(f"classes: the data's class {name!r} is not listed; {suggest(name, listed)}")
+    places = [listed.index(name) if name in listed else folded.index(name.casefold()) for name in names]
+    return _renumbered(data, places, listed)
+
+
+def _by_table(data: Data, names: Sequence[str], table: Mapping[str, int | str]) -> Data:
+    unknown = [one for one in table if one not in names]
+    if unknown:
+        raise InputError(f"classes: there is no class {unknown[0]!r} in the data; {suggest(unknown[0], names)}")
+    missing = [one for one in names if one not in table]
+    if missing:
+        raise InputError(
+            f"classes: says nothing of {', '.join(map(repr, missing[:5]))}; name an output for every class"
+        )
+    outputs = [table[name] for name in names]
+    if all(isinstance(one, str) for one in outputs):
+        listed = list(dict.fromkeys(map(str, outputs)))
+        return _renumbered(data, [listed.index(str(one)) for one in outputs], listed)
+    if any(isinstance(one, bool) or not isinstance(one, int) or one < 0 for one in outputs):
+        raise InputError("classes: accepted: an output, counted from 0, for every class; or the model's name for each")
+    places = [int(one) for one in outputs]
+    called: dict[int, list[str]] = {}
+    for name, place in zip(names, places, strict=True):
+        called.setdefault(place, []).append(name)
+    return _renumbered(data, places, ["/".join(called.get(place, [str(place)])) for place in range(max(places) + 1)])
+
+
+def _renumbered(data: Data, places: Sequence[int], names: Sequence[str]) -> Data:
+    table: Any = np.asarray(places, np.int64)
+    return replace(data, labels=table[data.labels], classes=tuple(names))

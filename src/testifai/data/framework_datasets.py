@@ -1,8 +1,7 @@
 """Data-set objects of other libraries: torch's and torchvision's, DataLoaders, Hugging Face's, tensors.
 
-What they are is told by what they can do, in this one place; none of the libraries is imported. Images are read when a
-batch of them is asked for, and become bytes of shape (H, W) or (H, W, 3), as perturbations want them: tensors as torch
-lays them out, (C, H, W) in 0 … 1, are laid out and scaled back.
+They are recognised by their attributes; none of the libraries is imported. Images are read when a batch needs them, and
+become bytes of shape (H, W) or (H, W, 3) for perturbations, also from tensors (C, H, W) in 0 … 1.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from testifai.support.fingerprints import MAX_FILES, Contents, Rows, as_numbers,
 from testifai.support.types import Array
 from testifai.support.user_code import ANY_FAULT
 
-READ_TWICE = 8  # items that are looked at again before a run: they must not change
-INPUTS = ("image", "img", "pixel_values", "text", "sentence")  # usual names of the parts of an item
+READ_TWICE = 8  # items that are read twice before a run, to check that they do not change
+INPUTS = ("image", "img", "pixel_values", "text", "sentence")  # usual names of parts of an item
 LABELS = ("label", "labels", "target", "targets", "fine_label", "y")
 CHANNELS = (1, 3)
 
 
 def is_dataset(given: Any) -> bool:
-    """Whether this is a data set, a loader or a tensor of another library rather than an array or a list."""
+    """Return True for a data set, loader or tensor of another library, not for an array or a list."""
     if isinstance(given, np.ndarray | list | tuple | str | bytes | Mapping | LazyInputs):
         return _is_splits(given)
     if _is_tensor(given) or _is_loader(given) or _is_stream(given):
@@ -56,13 +55,19 @@ def from_dataset(
         name: for people
     """
     if _is_splits(given):
-        raise InputError(
-            f"data: holds the splits {', '.join(map(str, given))}; hand over one, such as data[{_first(given)!r}]"
-        )
+        first = "test" if "test" in given else next(iter(given))
+        raise InputError(f"data: holds the splits {', '.join(map(str, given))}; hand over one, such as data[{first!r}]")
     if _is_tensor(given):
         return from_arrays(_bare(given), None, classes, name=name)
     if _is_loader(given):
-        return from_dataset(_of_loader(given), inputs=inputs, labels=labels, classes=classes, name=name)
+        sampler = type(given.sampler).__name__
+        whole = sampler in ("SequentialSampler", "RandomSampler", "NoneType")
+        if not whole or getattr(given.sampler, "replacement", False):
+            raise InputError(
+                f"data: this DataLoader draws with {sampler}, so its inputs are not those of its data set; hand over "
+                "the data set itself: loader.dataset"
+            )
+        return from_dataset(given.dataset, inputs=inputs, labels=labels, classes=classes, name=name)
     if _is_stream(given):
         raise InputError(
             f"data: {type(given).__name__} has no length, so no input has a number; take a part of it as a list"
@@ -74,9 +79,6 @@ def from_dataset(
     return from_arrays(items.inputs(), items.labels(), names, name=name)
 
 
-# -- what is what -----------------------------------------------------------------------------------------------------
-
-
 def _is_tensor(given: Any) -> bool:
     return type(given).__module__.partition(".")[0] == "torch" and hasattr(given, "detach")
 
@@ -86,31 +88,13 @@ def _is_loader(given: Any) -> bool:
 
 
 def _is_stream(given: Any) -> bool:
-    """A data set that only tells one item after the other."""
+    """Return True for a data set without random access."""
     named = any(one.__name__ in ("IterableDataset", "IterableDatasetDict") for one in type(given).__mro__)
     return named and not hasattr(given, "__len__")
 
 
 def _is_splits(given: Any) -> bool:
-    """Several data sets by name, as Hugging Face's `load_dataset` returns them."""
     return isinstance(given, Mapping) and bool(given) and all(hasattr(one, "column_names") for one in given.values())
-
-
-def _first(given: Mapping[Any, Any]) -> Any:
-    return "test" if "test" in given else next(iter(given))
-
-
-def _of_loader(loader: Any) -> Any:
-    """What a loader reads from: its order of reading is of no importance, as long as it adds and drops nothing."""
-    sampler = type(loader.sampler).__name__
-    if sampler not in ("SequentialSampler", "RandomSampler", "NoneType") or getattr(
-        loader.sampler, "replacement", False
-    ):
-        raise InputError(
-            f"data: this DataLoader draws with {sampler}, so its inputs are not those of its data set; hand over the "
-            "data set itself: loader.dataset"
-        )
-    return loader.dataset
 
 
 class _Items:
@@ -122,7 +106,10 @@ class _Items:
         self.at, self.label_at = _places(first, inputs, labels)
         self.image = _part(first, self.at)
         for row in range(min(READ_TWICE, len(given))):
-            once, again = (_content(_part(self._item(row), self.at), f"item {row}") for _ in range(2))
+            read_twice = [_part(self._item(row), self.at) for _ in range(2)]
+            once, again = (
+                one if isinstance(one, str) else as_input(one, f"item {row}").tobytes() for one in read_twice
+            )
             if once != again:
                 raise InputError(
                     f"data: item {row} of {type(given).__name__} is another each time it is read; hand over the data "
@@ -137,13 +124,13 @@ class _Items:
             raise InputError(f"data: item {row} cannot be read: {type(error).__name__}: {reason}") from error
 
     def inputs(self) -> Any:
-        """The inputs: texts as they are, all others when they are asked for."""
+        """Texts as a list, other inputs lazily."""
         if isinstance(self.image, str):
             return [_part(self._item(row), self.at) for row in range(len(self.given))]
         return ObjectInputs(lambda row: _part(self._item(row), self.at), len(self.given), self.image)
 
     def labels(self) -> Any:
-        """All labels, from where the data set keeps them, else from its items one by one."""
+        """All labels, from an attribute of the data set, else from its items."""
         if self.label_at is None:
             return None
         for kept in ("targets", "labels"):
@@ -151,20 +138,16 @@ class _Items:
             usual = getattr(self.given, "target_transform", None) is None
             if usual and found is not None and not callable(found) and len(found) == len(self.given):
                 return _bare(found) if _is_tensor(found) else np.asarray(found)
-        return [_plain_label(_part(self._item(row), self.label_at)) for row in range(len(self.given))]
+        labels = (_part(self._item(row), self.label_at) for row in range(len(self.given)))
+        return [_bare(label).tolist() if _is_tensor(label) else label for label in labels]
 
     def classes(self) -> Sequence[str] | None:
-        """The names of the classes, where the data set has them."""
         found = getattr(self.given, "classes", None)
-        named = (
-            self.label_at is not None and isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
-        )
-        return found if named else None
+        named = isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
+        return found if named and self.label_at is not None else None
 
 
 class _Columns:
-    """A data set of Hugging Face's: named columns of known kinds."""
-
     def __init__(self, given: Any, inputs: str | int | None, labels: str | int | None) -> None:
         self.given, names = given, list(given.column_names)
         for field, chosen in (("inputs", inputs), ("labels", labels)):
@@ -178,21 +161,15 @@ class _Columns:
         return "text" if getattr(feature, "dtype", None) in ("string", "large_string") else type(feature).__name__
 
     def _inputs(self, columns: list[str]) -> list[Any]:
-        """The columns of inputs: the only one of images, else the only one or two of texts."""
-        for kind, most in (("Image", 1), ("text", 2)):
-            found = [one for one in columns if self._kind(one) == kind]
-            if len(found) > most:
-                raise InputError(
-                    f"data: which of the columns {', '.join(found)} holds the inputs? Say it with inputs=…"
-                )
-            if found:
-                return found
-        if len(columns) == 1:
-            return columns
-        raise InputError(f"data: which of the columns {', '.join(columns)} holds the inputs? Say it with inputs=…")
+        """The only column of images, else the only one or two columns of texts, else the only column."""
+        images, texts = ([one for one in columns if self._kind(one) == kind] for kind in ("Image", "text"))
+        found, most = (images, 1) if images else (texts, 2) if texts else (columns, 1)
+        if not 1 <= len(found) <= most:
+            raise InputError(f"data: which of the columns {', '.join(found)} holds the inputs? Say it with inputs=…")
+        return found
 
     def inputs(self) -> Any:
-        """Texts, pairs of texts, or images that are read when asked for."""
+        """Texts or pairs of texts, or images that are read lazily."""
         if all(self._kind(one) == "text" for one in self.chosen):
             columns = [list(self.given[one]) for one in self.chosen]
             return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
@@ -208,14 +185,13 @@ class _Columns:
 
 
 def _only(names: Iterable[str], usual: Sequence[str], fits: Callable[[str], bool]) -> str | None:
-    """The only column of a kind, else the one with a usual name; None where there is none."""
     names = list(names)
     found = [one for one in names if fits(one)]
     return found[0] if len(found) == 1 else next((one for one in usual if one in names), None)
 
 
 def _places(item: Any, inputs: str | int | None, labels: str | int | None) -> tuple[Any, Any]:
-    """Where an item holds its input and its label; None for the whole of it, and for no label."""
+    """Positions of the input (None: the whole item) and of the label (None: there is none) in an item."""
     if isinstance(item, Mapping):
         for field, chosen in (("inputs", inputs), ("labels", labels)):
             if chosen is not None and chosen not in item:
@@ -241,15 +217,8 @@ def _part(item: Any, at: Any) -> Any:
     return item if at is None else item[at]
 
 
-def _plain_label(label: Any) -> Any:
-    return _bare(label).tolist() if _is_tensor(label) else label
-
-
-# -- images -----------------------------------------------------------------------------------------------------------
-
-
 class ObjectInputs(LazyInputs):
-    """The inputs of a data set object, each read from it when asked for."""
+    """The inputs of a data set object, read lazily."""
 
     def __init__(self, item: Callable[[int], Any], length: int, first: Any) -> None:
         self._item = item
@@ -261,24 +230,22 @@ class ObjectInputs(LazyInputs):
     def read(self, rows: Rows) -> Array:
         made = np.empty((len(rows), *self.shape[1:]), self.dtype)
         for place, row in enumerate(rows.tolist()):
-            made[place] = self._like_the_first(as_input(self._item(row), f"item {row}"), row)
+            array = as_input(self._item(row), f"item {row}")
+            wanted = self.shape[1:]
+            if array.ndim == 2 and wanted == (*array.shape, 3):  # a grey image among others in colour
+                array = np.repeat(array[:, :, np.newaxis], 3, axis=2)
+            if array.shape != wanted or array.dtype.kind != self.dtype.kind:
+                raise InputError(
+                    f"data: item {row} has shape {array.shape}, item 0 {wanted}; all inputs must have the same shape: "
+                    "add a Resize to the data set's transform"
+                )
+            made[place] = array
         if self.contents is not None:
             self.note(rows, as_numbers(hash_bytes(one.data) for one in made))
         return made
 
     def called(self, row: int) -> str:
         return f"item {row}"
-
-    def _like_the_first(self, array: Array, row: int) -> Array:
-        wanted = self.shape[1:]
-        if array.ndim == 2 and wanted == (*array.shape, 3):
-            array = np.repeat(array[:, :, np.newaxis], 3, axis=2)  # a grey photograph among others
-        if array.shape != wanted or array.dtype.kind != self.dtype.kind:
-            raise InputError(
-                f"data: item {row} has shape {array.shape}, item 0 {wanted}; all inputs must have the same shape: add "
-                "a Resize to the data set's transform"
-            )
-        return array
 
 
 def as_input(given: Any, where: str) -> Array:
@@ -289,38 +256,30 @@ def as_input(given: Any, where: str) -> Array:
     array = _bare(given) if _is_tensor(given) else np.asarray(given)
     if array.dtype.kind not in "biuf":
         raise InputError(f"data: {where} is {type(given).__name__}; accepted: images, tensors, arrays and texts")
-    if array.ndim != 3:
-        return array if array.dtype.kind != "f" or array.ndim != 2 else _as_bytes(array, where)
-    if array.shape[0] in CHANNELS and (_is_tensor(given) or array.shape[2] not in CHANNELS):
-        array = np.moveaxis(array, 0, -1)
-    if array.dtype.kind == "f":
-        array = _as_bytes(array, where)
-    return np.ascontiguousarray(array[:, :, 0] if array.shape[2] == 1 else array)
+    if array.ndim == 3:
+        first = array.shape[0] in CHANNELS and (_is_tensor(given) or array.shape[2] not in CHANNELS)
+        return _as_images(array, first, where)
+    return _as_bytes(array, where) if array.ndim == 2 and array.dtype.kind == "f" else array
+
+
+def _as_images(array: Array, channels_first: bool, where: str) -> Array:
+    """Images as bytes with their channels last, or without an axis for a single channel."""
+    array = np.moveaxis(array, -3, -1) if channels_first else array
+    array = _as_bytes(array, where) if array.dtype.kind == "f" else array
+    return np.ascontiguousarray(array[..., 0] if array.shape[-1] == 1 else array)
 
 
 def _as_bytes(array: Array, where: str) -> Array:
-    """Images of numbers in 0 … 1 as bytes."""
     low, high = float(array.min(initial=0)), float(array.max(initial=0))
     if not (low >= 0 and high <= 1):  # NaN fails here too
         raise InputError(
             f"data: {where} has numbers from {low:.3g} to {high:.3g}; images are perturbed before they are normalised: "
             "leave Normalize out of the data set's transform and say mean=…, std=… to ta.models.from_torch"
         )
-    rounded: Array = np.rint(array * 255).astype(np.uint8)
-    return rounded
+    return np.asarray(np.rint(array * 255), np.uint8)
 
 
 def _bare(tensor: Any) -> Array:
-    """A tensor as an array; a stack of images as bytes, laid out as images are."""
+    """A tensor as an array; a stack of images as bytes (N, H, W) or (N, H, W, 3)."""
     array = np.asarray(tensor.detach().cpu().numpy())
-    if array.ndim != 4:
-        return array
-    if array.shape[1] in CHANNELS:
-        array = np.moveaxis(array, 1, -1)
-    if array.dtype.kind == "f":
-        array = _as_bytes(array, "the tensor")
-    return np.ascontiguousarray(array[..., 0] if array.shape[-1] == 1 else array)
-
-
-def _content(given: Any, where: str) -> bytes:
-    return given.encode() if isinstance(given, str) else as_input(given, where).tobytes()
+    return _as_images(array, array.shape[1] in CHANNELS, "the tensor") if array.ndim == 4 else array

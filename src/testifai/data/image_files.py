@@ -1,22 +1,21 @@
-"""Image files as inputs of one size or of their own sizes, decoded when a batch is read."""
+"""Image files as inputs, decoded when a batch is read: class folders of images, or images with label maps."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data import image_io
-from testifai.data.annotations import CONFIDENCE, Boxes, areas, pack
-from testifai.data.dataset import Data
+from testifai.data.dataset import Classes, ClassNames, Data, FilePart, from_arrays, numbered
 from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError
 from testifai.support.fingerprints import (
@@ -33,14 +32,16 @@ from testifai.support.fingerprints import (
     stat_of,
 )
 from testifai.support.optional_imports import cv2
+from testifai.support.options_base import File, Words
 from testifai.support.remote import RemoteFolder, version_of
+from testifai.support.types import Array
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 _THREADS = 16  # that fetch: each waits most of the time
 
 
-class Listed(Sequence[Path]):
-    """Files of a folder by their names within it, parts joined by /; a path is made when it is asked for."""
+class Listed:
+    """Files of a folder by their names within it, parts joined by /; paths are created on demand."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self.folder, self.names = folder, names
@@ -48,70 +49,55 @@ class Listed(Sequence[Path]):
     def __len__(self) -> int:
         return len(self.names)
 
-    @overload
-    def __getitem__(self, place: int) -> Path: ...
-    @overload
-    def __getitem__(self, place: slice) -> Listed: ...
-    def __getitem__(self, place: int | slice) -> Path | Listed:
-        if isinstance(place, slice):
-            return Listed(self.folder, self.names[place])
+    def __getitem__(self, place: int) -> Path:
         return self.folder / self.names[place]
 
+    def __iter__(self) -> Iterator[Path]:
+        return map(self.__getitem__, range(len(self)))
+
     def sizes(self) -> Iterator[int]:
-        """How many bytes each has."""
+        """Bytes of each file."""
         return (stat_of(file)[0] for file in self)
 
     def make_ready(self, places: Iterable[int]) -> None:
-        """What is to be read soon; here all files are ready."""
+        """Fetch files that will be read soon; local files are ready."""
 
 
 class Fetched(Listed):
-    """Files of a folder elsewhere: a path is that of a copy on this machine, fetched when it is asked for."""
+    """Files of a remote folder: a path is that of a local copy, which is fetched on demand.
 
-    def __init__(self, folder: RemoteFolder, names: Sequence[str], about: Sequence[About]) -> None:
+    `about` has the version and the size of each file by name.
+    """
+
+    def __init__(self, folder: RemoteFolder, names: Sequence[str], about: Mapping[str, tuple[str, int | None]]) -> None:
         self.remote, self.names, self._about = folder, names, about
 
-    @overload
-    def __getitem__(self, place: int) -> Path: ...
-    @overload
-    def __getitem__(self, place: slice) -> Fetched: ...
-    def __getitem__(self, place: int | slice) -> Path | Fetched:
-        if isinstance(place, slice):
-            return Fetched(self.remote, self.names[place], self._about[place])
-        about = self._about[place]
-        return self.remote.file(self.names[place], about.version, about.size)
+    def __getitem__(self, place: int) -> Path:
+        name = self.names[place]
+        return self.remote.file(name, *self._about[name])
 
     def sizes(self) -> Iterator[int]:
-        return (about.size or 0 for about in self._about)
+        return (self._about[name][1] or 0 for name in self.names)
 
     def make_ready(self, places: Iterable[int]) -> None:
-        missing = [place for place in places if not self._copy(place).exists()]
+        names = [(place, self.names[place]) for place in places]
+        missing = [place for place, name in names if not self.remote.copy_of(name, self._about[name][0]).exists()]
         if missing:
             with ThreadPoolExecutor(_THREADS, thread_name_prefix="testifai") as pool:
                 list(pool.map(self.__getitem__, missing))
 
-    def _copy(self, place: int) -> Path:
-        return self.remote.copy_of(self.names[place], self._about[place].version)
-
-
-class About(NamedTuple):
-    """What tells a file elsewhere from an earlier one of its name."""
-
-    version: str
-    size: int | None
-
 
 @dataclass(frozen=True)
 class Images:
-    """The images of a folder by name: those right in it, and by class folder those anywhere below it; all sorted."""
+    """Names of the images directly in a folder, and of those anywhere below each class folder; all sorted."""
 
     loose: list[str]
     by_class: dict[str, list[str]]
     files: Callable[[list[str]], Listed]  # of these names
 
 
-def images_elsewhere(folder: RemoteFolder) -> Images:
-    """The images of a folder elsewhere."""
+def remote_images(folder: RemoteFolder) -> Images:
+    """The images of a remote folder."""
     found = folder.listed()
     loose: list[str] = []
     by_class: dict[str, list[str]] = {}
@@ -121,89 +107,79 @@ def images_elsewhere(folder: RemoteFolder) -> Images:
             (loose if len(parts) == 1 else by_class.setdefault(parts[0], [])).append(name)
 
     def files(names: list[str]) -> Listed:
-        return Fetched(folder, names, [About(version_of(found[name]), found[name].get("size")) for name in names])
+        return Fetched(folder, names, {name: (version_of(found[name]), found[name].get("size")) for name in names})
 
     ordered = {name: sorted(by_class[name], key=_by_part) for name in sorted(by_class)}
     return Images(sorted(loose), ordered, files)
 
 
-def images(folder: Path) -> Images:
+def local_images(folder: Path) -> Images:
     """The images of a folder."""
     loose, classes = [], []
-    with _entries(folder) as entries:
-        for entry in entries:
-            if is_image(entry):
-                loose.append(entry.name)
-            elif not entry.name.startswith(".") and _holds(entry.is_dir):
-                classes.append(entry.name)
+    for name, is_image in _entries(folder):
+        if is_image:
+            loose.append(name)
+        elif not name.startswith("."):
+            classes.append(name)
     found = {name: _below(folder, name) for name in sorted(classes)}
     by_class = {name: names for name, names in found.items() if names}
     return Images(sorted(loose), by_class, lambda names: Listed(folder, names))
 
 
 def has_images(folder: Path) -> bool:
-    """Whether there is an image in a folder or right in a folder of it."""
+    """Return True if a folder, or a folder directly in it, has an image."""
     below = []
-    with _entries(folder) as entries:
-        for entry in entries:
-            if is_image(entry):
-                return True
-            if not entry.name.startswith(".") and _holds(entry.is_dir):
-                below.append(entry.name)
-    return any(_has_image(folder / name) for name in sorted(below))
+    for name, is_image in _entries(folder):
+        if is_image:
+            return True
+        if not name.startswith("."):
+            below.append(name)
+    return any(is_image for name in sorted(below) for _, is_image in _entries(folder / name))
 
 
-def is_image(entry: os.DirEntry[str] | Path) -> bool:
-    """Whether an entry of a folder is a file named like an image."""
-    named = entry.name.lower().endswith(IMAGE_SUFFIXES) and not entry.name.startswith(".")
-    return named and _holds(entry.is_file)
-
-
-def _has_image(folder: Path) -> bool:
-    with _entries(folder) as entries:
-        return any(map(is_image, entries))
+def existing_folder(path: Path) -> Path:
+    """The path of a folder, or an InputError if there is none."""
+    path = Path(path)
+    if not path.is_dir():
+        raise InputError(f"data: {path} is not a folder" if path.exists() else f"data: {path} does not exist")
+    return path
 
 
 def _below(root: Path, name: str) -> list[str]:
     """The images of a class folder and of folders in it, but not of links in it, which may lead anywhere."""
     if (root / name).is_symlink() and root.resolve().is_relative_to((root / name).resolve()):
         raise InputError(f"data: {root / name} is a link to a folder that it lies in itself; remove it")
-    found, waiting = [], [name]
+    found: list[str] = []
+    waiting = [name]
     while waiting:
         inside = waiting.pop()
-        with _entries(root / inside) as entries:
-            for entry in entries:
-                if is_image(entry):
-                    found.append(f"{inside}/{entry.name}")
-                elif _holds(lambda here=entry: here.is_dir(follow_symlinks=False)):  # type: ignore[misc]
-                    waiting.append(f"{inside}/{entry.name}")
+        for entry, is_image in _entries(root / inside, follow_links=False):
+            (found if is_image else waiting).append(f"{inside}/{entry}")
     return sorted(found, key=_by_part)
 
 
 def _by_part(name: str) -> str:
-    """For the order of paths, which compare part by part."""
+    """A sort key that orders names as paths, part by part."""
     return name.replace("/", "\0")
 
 
-def _holds(question: Callable[[], bool]) -> bool:
-    """Whether an entry is a file or a folder; what leads nowhere, or round in circles, is neither."""
-    try:
-        return question()
-    except OSError:
-        return False
-
-
-@contextmanager
-def _entries(folder: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
+def _entries(folder: Path, *, follow_links: bool = True) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each image with True, and of each subfolder with False."""
     try:
         with os.scandir(folder) as entries:
-            yield entries
+            for entry in entries:
+                with suppress(OSError):  # a link in a circle
+                    named = entry.name.lower().endswith(IMAGE_SUFFIXES) and not entry.name.startswith(".")
+                    if named and entry.is_file():
+                        yield entry.name, True
+                    elif entry.is_dir(follow_symlinks=follow_links):
+                        yield entry.name, False
     except OSError as error:
         raise InputError(f"data: {folder} cannot be read ({error.strerror})") from None
 
 
 MOST_PIXELS = 100_000_000  # 300 MB in colour
-HEAD = 1 << 20  # bytes in which a file says how large its image is; photographs begin with a preview
+HEAD = 1 << 20  # bytes that contain the size of an image; photographs start with a preview
 
 
 class SizesDifferError(InputError):
@@ -211,45 +187,61 @@ class SizesDifferError(InputError):
 
 
 class ImageFiles(LazyInputs):
-    """Image files as a stack (N, H, W, 3) of RGB or (N, H, W) of grey images, uint8."""
+    """Image files as a stack (N, H, W, 3) of RGB or (N, H, W) of grey images, uint8.
 
-    def __init__(self, files: Listed, size: tuple[int, int] | None, color: str) -> None:
+    With `own_sizes`, a batch is a list of images (H, W, 3) of any size.
+    """
+
+    def __init__(self, files: Listed, size: tuple[int, int] | None, color: str, *, own_sizes: bool = False) -> None:
         self.files, self.size, self.color = files, size, color
         first = decoded(self.files[0], read_bytes(self.files[0]), color)
         height, width = size or first.shape[:2]
-        self.shape = (len(self.files), height, width, *first.shape[2:])
+        self.shape = (len(self.files),) if own_sizes else (len(self.files), height, width, *first.shape[2:])
         self.dtype = np.dtype(np.uint8)
         self._hashes = FileHashes()
-        self.contents = Contents(len(self)) if self._are_many() else None
+        many = len(self) > MAX_FILES or sum(self.files.sizes()) > MAX_BYTES
+        self.contents = Contents(len(self)) if many else None
         self._identity: bytes | None = None
+        self._sizes: NDArray[np.intp] | None = None
+        if own_sizes:
+            files.make_ready(range(len(files)))
+            self._sizes = np.array([_size(file) for file in files], np.intp).reshape(-1, 2)
 
     def read(self, rows: Rows) -> Any:
         batch, found = [], []
         self.files.make_ready(rows.tolist())
         for row in rows.tolist():
             file = self.files[row]
-            content = self._content(file)
-            batch.append(self._fit(file, decoded(file, content[0], self.color)))
-            found.append(content[1])
+            stat = None if self.contents is None else stat_of(file)
+            content = read_bytes(file)
+            batch.append(self._fit(file, decoded(file, content, self.color)))
+            if stat is not None:
+                found.append(hash_bytes(content.data))
+                self._hashes.learn(stat, found[-1])
         if self.contents is not None:
             self.note(rows, as_numbers(found))
-        return self._stacked(batch)
+        if self._sizes is not None:
+            return batch
+        return np.stack(batch) if batch else np.empty((0, *self.shape[1:]), np.uint8)
 
-    def _stacked(self, images: list[NDArray[np.uint8]]) -> Any:
-        return np.stack(images) if images else np.empty((0, *self.shape[1:]), np.uint8)
+    def sizes(self, rows: Rows) -> NDArray[np.intp]:
+        return super().sizes(rows) if self._sizes is None else self._sizes[rows]
 
     def identity(self) -> bytes:
-        """Names and contents of the files, in hashes: decoding every image to start a run would take far longer.
-
-        Of very many files, all names and some contents.
-        """
-        if self._identity is None:
-            self._identity = self.whole_identity() if self.contents is None else self._partly()
+        """Return a hash of the files' names and contents, which are not decoded; of very many, of some contents."""
+        if self._identity is None and self.contents is None:
+            self._identity = self.whole_identity()
+        elif self._identity is None:
+            names = "\0".join(self.files.names).encode(errors="surrogateescape")
+            self._identity = self._begun("some image contents", names + self.sample()).digest()
         return self._identity
 
     def whole_identity(self) -> bytes:
         self.files.make_ready(range(len(self)))
-        return self._told("image contents", (digest.hex() for digest in self._hashes.of(self.files)))
+        digest = self._begun("image contents")
+        for name, content in zip(self.files.names, self._hashes.of(list(self.files)), strict=True):
+            digest.update(f"{name} {content.hex()}\n".encode(errors="surrogateescape"))
+        return digest.digest()
 
     def recall(self, digests: FileTable) -> None:
         self._hashes.recall(digests)
@@ -257,11 +249,10 @@ class ImageFiles(LazyInputs):
     def file_table(self) -> FileTable | None:
         if self._identity is None:
             return None
-        looked_at: Sequence[Path] = self.files
+        rows = np.arange(len(self))
         if self.contents is not None:
             rows = np.union1d(np.flatnonzero(self.contents.hashes.any(axis=1)), sampled(len(self)))
-            looked_at = [self.files[row] for row in rows.tolist()]
-        return self._hashes.table(looked_at)
+        return self._hashes.table([self.files[row] for row in rows.tolist()])
 
     def hashes(self, rows: Rows) -> Hashes:
         return as_numbers(self._hashes.of([self.files[row] for row in rows.tolist()]))
@@ -269,39 +260,13 @@ class ImageFiles(LazyInputs):
     def called(self, row: int) -> str:
         return str(self.files[row])
 
-    def _are_many(self) -> bool:
-        """Whether reading all files would take long."""
-        if len(self) > MAX_FILES:
-            return True
-        return sum(self.files.sizes()) > MAX_BYTES
-
     def _begun(self, what: str, more: bytes = b"") -> hashlib.blake2b:
         return hashlib.blake2b(f"{what} {self.shape} {self.size} {self.color}\n".encode() + more)
 
-    def _partly(self) -> bytes:
-        names = "\0".join(self.files.names).encode(errors="surrogateescape")
-        return self._begun("some image contents", names + self.sample()).digest()
-
-    def _told(self, what: str, each: Iterable[str]) -> bytes:
-        digest = self._begun(what)
-        for name, text in zip(self.files.names, each, strict=True):
-            digest.update(f"{name} {text}\n".encode(errors="surrogateescape"))
-        return digest.digest()
-
-    def _content(self, file: Path) -> tuple[NDArray[np.uint8], bytes]:
-        """What is in a file, and its hash where that is not known yet."""
-        if self.contents is None:
-            return read_bytes(file), b""
-        stat = stat_of(file)
-        content = read_bytes(file)
-        digest = hash_bytes(content.data)
-        self._hashes.learn(stat, digest)
-        return content, digest
-
     def _fit(self, file: Path, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        height, width = self.shape[1:3]
-        if image.shape[:2] == (height, width):
+        if self._sizes is not None or image.shape[:2] == self.shape[1:3]:
             return image
+        height, width = self.shape[1:3]
         if self.size is None:
             raise SizesDifferError(
                 f"data: {file} is {image.shape[0]}×{image.shape[1]}, the first image is {height}×{width}; "
@@ -319,7 +284,7 @@ def is_grey(file: Path) -> bool:
 
 
 def read_bytes(file: Path) -> NDArray[np.uint8]:
-    """An image as it lies in its file, if it is not too large to be decoded."""
+    """The encoded image, or an InputError if it has too many pixels."""
     try:
         data = np.fromfile(file, dtype=np.uint8)
     except OSError as error:
@@ -333,10 +298,9 @@ def read_bytes(file: Path) -> NDArray[np.uint8]:
 
 
 def _imdecode(data: NDArray[np.uint8], flag: int) -> Any:
-    """What OpenCV makes of an image; None where it is none."""
-    # OpenCV 5 has the level of its log in a module of its own.
+    # OpenCV 5 has moved its log level to another module.
     set_level = getattr(cv2, "setLogLevel", None) or cv2.utils.logging.setLogLevel
-    level = set_level(0)  # what is wrong with a file is said once, by us
+    level = set_level(0)  # the InputError reports a damaged file
     try:
         return cv2.imdecode(data, flag) if data.size else None
     except cv2.error:
@@ -356,38 +320,18 @@ def decoded(file: Path, content: NDArray[np.uint8], color: str) -> NDArray[np.ui
     return pixels[..., 0] if color == "grey" and pixels.ndim == 3 else pixels
 
 
-_SIZE_HEAD = 1 << 16  # bytes in which most files say how large their image is
-TURNED = b"Exif\0\0"  # what may follow says that the image is to be turned, so that it is not as large as it says
-
-
-class Photographs(ImageFiles):
-    """Image files as images of any size: a batch is a list of arrays (H, W, 3), RGB, uint8."""
-
-    def __init__(self, files: Listed) -> None:
-        super().__init__(files, None, "rgb")
-        self.shape = (len(self.files),)
-        files.make_ready(range(len(files)))
-        self._sizes = np.array([_size(file) for file in self.files], np.intp).reshape(-1, 2)
-
-    def sizes(self, rows: Rows) -> NDArray[np.intp]:
-        return self._sizes[rows]
-
-    def _stacked(self, images: list[NDArray[np.uint8]]) -> Any:
-        return images
-
-    def _fit(self, file: Path, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        return image
+_SIZE_HEAD = 1 << 16  # bytes that contain the size in most files
+TURNED = b"Exif\0\0"  # may be followed by a rotation that exchanges height and width
 
 
 def photographs(files: Listed) -> ImageFiles:
-    """Images in colour as they are: a stack where all are of one size, else a list."""
-    own = Photographs(files)
+    """Images in colour at their own sizes: a stack if all are of one size, else a list."""
+    own = ImageFiles(files, None, "rgb", own_sizes=True)
     alike = (own.sizes(np.arange(len(own))) == own.sizes(np.arange(1))).all()
     return ImageFiles(files, None, "rgb") if alike else own
 
 
 def _size(file: Path) -> tuple[int, int]:
-    """Height and width as it is decoded."""
     try:
         with file.open("rb") as stream:
             head = stream.read(_SIZE_HEAD)
@@ -400,30 +344,112 @@ def _size(file: Path) -> tuple[int, int]:
     return height, width
 
 
-BESIDE = 2.0  # pixels that a box may reach over the edge: people round
+OWN = "own"  # the size that each image has
 
 
-def boxed_photographs(
-    folder: Path, names: Sequence[str], boxes: Sequence[Boxes], classes: Sequence[str] | None, name: str
-) -> Data:
-    """The data set of these images; boxes that reach a little over the edge are cut off there."""
-    files = photographs(Listed(folder, names))
-    sizes = files.sizes(np.arange(len(names)))
-    for image, rows, (height, width) in zip(names, boxes, sizes.tolist(), strict=True):
-        _check_within(rows, height, width, image)
-        np.clip(rows[:, [0, 2]], 0, width, out=rows[:, 0:4:2])
-        np.clip(rows[:, [1, 3]], 0, height, out=rows[:, 1:4:2])
-        rows[areas(rows) <= 0, CONFIDENCE] = 0  # nobody can find it
-    return Data(files, pack(boxes), None if classes is None else tuple(classes), name)
+class FolderPart(FilePart):
+    """A folder of images, and how they are read."""
+
+    folder: File
+    """The folder; one folder in it per class, or none."""
+    size: list[int] | Literal["own"] | None = None
+    """[height, width] that all images are brought to, or `own`: each as it is."""
+    color: Literal["rgb", "grey"] | None = None
+    """Whether images are read in colour or in grey; default: what the first image is."""
+    classes: ClassNames | None = None
+    """Names of the classes in the order of the model's outputs, or their numbers by name."""
+
+    FILES: ClassVar = ("folder",)
+    FOLDERS: ClassVar = ("folder",)
+
+    @classmethod
+    def recognises(cls, path: Path) -> bool:
+        return path.is_dir() and has_images(path)
+
+    @staticmethod
+    def read(
+        path: Path | RemoteFolder,
+        size: list[int] | str | None = None,
+        color: str | None = None,
+        classes: Classes = None,
+    ) -> Data:
+        listing = remote_images(path) if isinstance(path, RemoteFolder) else local_images(existing_folder(path))
+        names, labels, folders = _arranged(path, listing)
+        listed = listing.files(names)
+        color = color or ("grey" if is_grey(listed[0]) else "rgb")
+        if size == OWN:
+            inputs = photographs(listed)
+        else:
+            inputs = ImageFiles(listed, _check_size(size), color)
+            if labels is not None:  # images of one class are often alike: reading one of each detects a missing size
+                inputs.read(np.unique(labels, return_index=True)[1].astype(np.intp))
+        return numbered(from_arrays(inputs, labels, folders, name=path.name), classes)
 
 
-def _check_within(rows: Boxes, height: int, width: int, image: str) -> None:
-    corners = rows[:, :CONFIDENCE]
-    inside = (corners >= -BESIDE) & (corners <= np.array([width, height, width, height]) + BESIDE)
-    right = inside.all(axis=1) & (corners[:, :2] <= corners[:, 2:]).all(axis=1)
-    if not right.all():
-        box = ", ".join(f"{side:g}" for side in corners[int(np.argmin(right))].tolist())
+def _arranged(
+    path: Path | RemoteFolder, found: Images
+) -> tuple[list[str], NDArray[np.int64] | None, tuple[str, ...] | None]:
+    loose, by_class = found.loose, found.by_class
+    if loose and by_class:
+        raise InputError(f"data: {path} holds images beside class folders ({loose[0]}); move or remove them")
+    if loose:
+        return loose, None, None
+    if not by_class:
+        raise InputError(f"data: {path} holds no images; a folder of class folders of images is accepted")
+    labels = np.repeat(np.arange(len(by_class)), [len(files) for files in by_class.values()])
+    return [file for files in by_class.values() for file in files], labels, tuple(by_class)
+
+
+def _check_size(size: Sequence[int] | str | None) -> tuple[int, int] | None:
+    if size is None:
+        return None
+    numbers: list[Any] = list(size) if isinstance(size, list | tuple) else []
+    if len(numbers) != 2 or not all(isinstance(one, int) and one > 0 for one in numbers):
+        raise InputError(f"data: size = {size!r} is not accepted; [height, width] in pixels or 'own' is")
+    return numbers[0], numbers[1]
+
+
+class MasksPart(FilePart):
+    """The folder of the label maps, and that of the images (by default `images` beside it)."""
+
+    masks: File
+    """The folder of the label maps."""
+    images: File | None = None
+    """The folder of the images; default: `images` beside it."""
+    classes: Words | None = None
+    """Names of the classes in their order."""
+
+    FILES: ClassVar = ("masks", "images")
+
+    @staticmethod
+    def read(path: Path, images: Path | None = None, classes: Sequence[str] | None = None) -> Data:
+        """Return images of one size with the label maps of the same names, whose grey levels are classes."""
+        masks = existing_folder(path)
+        folder = existing_folder(masks.parent / "images" if images is None else images)
+        names = local_images(folder).loose
+        if not names:
+            raise InputError(f"data: {folder} holds no images; those of the label maps in {masks} are looked for there")
+        files = ImageFiles(Listed(folder, names), None, "grey" if is_grey(folder / names[0]) else "rgb")
+        size = (files.shape[1], files.shape[2])
+        maps = np.stack([_mask(masks / Path(name).with_suffix(".png"), name, size) for name in names])
+        return from_arrays(files, maps, classes, name=folder.name)
+
+
+def _mask(file: Path, image: str, size: tuple[int, int]) -> Array:
+    if not file.is_file():
+        raise InputError(f"data: {file} does not exist; the label map of {image} is looked for there")
+    mask = cv2.imdecode(read_bytes(file), cv2.IMREAD_UNCHANGED)
+    if mask is None:
+        raise InputError(f"data: {file} is not a readable image; a label map is a grey .png file")
+    if mask.ndim == 3 and mask.shape[2] > 1:
         raise InputError(
-            f"data: {image} is {height}×{width}, and its box ({box}) is not within; (x1, y1, x2, y2) with "
-            f"0 ≤ x1 ≤ x2 ≤ {width} and 0 ≤ y1 ≤ y2 ≤ {height} is accepted"
+            f"data: {file} is in colour; a label map is grey, 8 or 16 bits, its greys the numbers of classes "
+            "(of a .png with a palette save the numbers: Image.fromarray(numpy.array(Image.open(file))))"
         )
+    pixels: Array = np.asarray(mask).reshape(mask.shape[:2])
+    if pixels.shape != size:
+        raise InputError(
+            f"data: {file} is {pixels.shape[0]}×{pixels.shape[1]}, the first image {size[0]}×{size[1]}; "
+            "images and label maps have to be of one size"
+        )
+    return pixels

@@ -1,4 +1,4 @@
-"""Pictures: read from files, made of arrays, written as files."""
+"""Images: read from files, converted from arrays, written to files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PICTURES = (".png", ".jpg", ".jpeg")
 
 
 def read_image(path: Path) -> Image:
-    """An image file as 8-bit RGB, or grey where the file is."""
+    """An image file as 8-bit RGB or grey."""
     try:
         data = np.frombuffer(path.read_bytes(), dtype=np.uint8)
     except OSError as error:
@@ -36,7 +36,7 @@ def read_image(path: Path) -> Image:
 
 
 def as_image(array: Array) -> NDArray[np.uint8] | None:
-    """Grey (H, W) or RGB (H, W, 3) bytes, where the array is a picture."""
+    """Return an array as grey (H, W) or RGB (H, W, 3) bytes; None if it is not an image."""
     if array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[2] not in (1, 3):
         array = np.moveaxis(array, 0, -1)
     if array.ndim == 3 and array.shape[2] == 1:
@@ -45,13 +45,13 @@ def as_image(array: Array) -> NDArray[np.uint8] | None:
         return None
     if array.dtype == np.uint8:
         return np.ascontiguousarray(array)
-    # Floats are either levels 0 … 255 or 0 … 1, and whatever lies outside cannot be shown.
+    # Floats are either in 0 … 255 or in 0 … 1; values outside are clipped.
     scale = 1.0 if array.dtype.kind in "iu" or array.max(initial=0) > 2 else 255.0
     return np.clip(np.rint(array * scale), 0, 255).astype(np.uint8)
 
 
 def shrunk(image: Image, largest: int) -> Image:
-    """An image of at most so many pixels on its longer side."""
+    """The image with at most `largest` pixels on its longer side."""
     scale = largest / max(image.shape[:2])
     if scale >= 1:
         return image
@@ -60,10 +60,9 @@ def shrunk(image: Image, largest: int) -> Image:
 
 
 def data_uri(image: Image, largest: int, lossless: int) -> str:
-    """A thumbnail, grey or RGB, as the address of its own data: text that can stand in an HTML file.
+    """Return a thumbnail, grey or RGB, as a data URI for HTML.
 
-    Images are shrunk to `largest` pixels on the longer side. Up to `lossless` pixels every one is kept as it is;
-    photographs, which are larger, take less room as JPEG.
+    Images are shrunk to `largest` pixels on the longer side, and stored as JPEG if they have more than `lossless`.
 
     >>> data_uri(np.zeros((28, 28), np.uint8), 192, 96)[:22]
     'data:image/png;base64,'
@@ -76,7 +75,7 @@ def data_uri(image: Image, largest: int, lossless: int) -> str:
 
 
 def write_picture(path: Path, make: Callable[[], Image], *, field: str) -> None:
-    """Write an RGB picture as .png or .jpg; it is made once the name is known to be one of a picture."""
+    """Write an RGB image as .png or .jpg; it is made after the name was checked."""
     if path.suffix.lower() not in PICTURES:
         raise InputError(f"{field}: {path.name!r} is not a picture; use a name that ends in .png or .jpg")
     written, encoded = cv2.imencode(path.suffix, make()[..., ::-1])
@@ -89,76 +88,69 @@ def write_picture(path: Path, make: Callable[[], Image], *, field: str) -> None:
 
 
 _PNM = re.compile(rb"P[1-7]\s(?:\s*#[^\n]*\n)*\s*(\d{1,9})\s+(?:#[^\n]*\n\s*)*(\d{1,9})\s")
-_JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # markers of a frame, which holds the size
-_JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})  # markers that nothing follows
+_JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # markers of a frame, which has the size
+_JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})  # markers without content
 _TIFF_WIDTH, _TIFF_HEIGHT, _TIFF_SHORT = 256, 257, 3
 
 
 def size(head: bytes) -> tuple[int, int] | None:
-    """Height and width of a PNG, JPEG, BMP, GIF, TIFF, WebP or PNM image; None where they cannot be told.
+    """Height and width of a PNG, JPEG, BMP, GIF, TIFF, WebP or PNM image from its header; None if unknown.
 
     >>> size(b"GIF89a" + struct.pack("<HH", 640, 480))
     (480, 640)
     """
     try:
-        return _size(head)
-    except (struct.error, IndexError, ValueError):
-        return None
-
-
-def _size(head: bytes) -> tuple[int, int] | None:
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        width, height = struct.unpack_from(">II", head, 16)
-    elif head.startswith(b"BM"):
-        layout = "<ii" if struct.unpack_from("<I", head, 14)[0] > 12 else "<HH"
-        width, height = map(abs, struct.unpack_from(layout, head, 18))
-    elif head.startswith((b"GIF87a", b"GIF89a")):
-        width, height = struct.unpack_from("<HH", head, 6)
-    elif head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return _webp(head)
-    elif head.startswith(b"\xff\xd8"):
-        return _jpeg(head)
-    elif head.startswith((b"II*\0", b"MM\0*")):
-        return _tiff(head)
-    elif found := _PNM.match(head):
-        width, height = map(int, found.groups())
-    else:
+        if head.startswith(b"\x89PNG\r\n\x1a\n"):
+            width, height = struct.unpack_from(">II", head, 16)
+        elif head.startswith(b"BM"):
+            layout = "<ii" if struct.unpack_from("<I", head, 14)[0] > 12 else "<HH"
+            width, height = map(abs, struct.unpack_from(layout, head, 18))
+        elif head.startswith((b"GIF87a", b"GIF89a")):
+            width, height = struct.unpack_from("<HH", head, 6)
+        elif head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+            width, height = _webp(head)
+        elif head.startswith(b"\xff\xd8"):
+            width, height = _jpeg(head)
+        elif head.startswith((b"II*\0", b"MM\0*")):
+            width, height = _tiff(head)
+        elif found := _PNM.match(head):
+            width, height = map(int, found.groups())
+        else:
+            return None
+    except (struct.error, IndexError, KeyError, ValueError):
         return None
     return height, width
 
 
-def _webp(head: bytes) -> tuple[int, int] | None:
-    kind = head[12:16]
-    if kind == b"VP8 ":
+def _webp(head: bytes) -> tuple[int, int]:
+    if head[12:16] == b"VP8 ":
         width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", head, 26))
-    elif kind == b"VP8L":
+    elif head[12:16] == b"VP8L":
         bits = struct.unpack_from("<I", head, 21)[0]
         width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    elif kind == b"VP8X":
+    elif head[12:16] == b"VP8X":
         width, height = (int.from_bytes(head[start : start + 3], "little") + 1 for start in (24, 27))
     else:
-        return None
-    return height, width
+        raise ValueError("unknown kind of WebP")
+    return width, height
 
 
-def _jpeg(head: bytes) -> tuple[int, int] | None:
+def _jpeg(head: bytes) -> tuple[int, int]:
     place = 2
-    while place + 4 <= len(head):
-        if head[place] != 0xFF:
-            return None
+    while head[place] == 0xFF:
         marker = head[place + 1]
-        if marker == 0xFF or marker in _JPEG_BARE:
-            place += 1 if marker == 0xFF else 2
-            continue
         if marker in _JPEG_SIZES:
             height, width = struct.unpack_from(">HH", head, place + 5)
-            return height, width
-        place += 2 + struct.unpack_from(">H", head, place + 2)[0]
-    return None
+            return width, height
+        if marker == 0xFF or marker in _JPEG_BARE:
+            place += 1 if marker == 0xFF else 2
+        else:
+            place += 2 + struct.unpack_from(">H", head, place + 2)[0]
+    raise ValueError("no marker of a frame")
 
 
-def _tiff(head: bytes) -> tuple[int, int] | None:
-    """The largest of the images in the first directory; a file may say its size in two lengths of numbers."""
+def _tiff(head: bytes) -> tuple[int, int]:
+    """The size in the first directory, whose numbers have two or four bytes."""
     order = "<" if head[:1] == b"I" else ">"
     start = struct.unpack_from(order + "I", head, 4)[0]
     found: dict[int, int] = {}
@@ -167,4 +159,4 @@ def _tiff(head: bytes) -> tuple[int, int] | None:
         tag, kind = struct.unpack_from(order + "HH", head, place)
         if tag in (_TIFF_WIDTH, _TIFF_HEIGHT):
             found[tag] = struct.unpack_from(order + ("H" if kind == _TIFF_SHORT else "I"), head, place + 8)[0]
-    return (found[_TIFF_HEIGHT], found[_TIFF_WIDTH]) if len(found) == 2 else None
+    return found[_TIFF_WIDTH], found[_TIFF_HEIGHT]

@@ -1,27 +1,17 @@
-"""Labels in the forms people keep them in, turned into the two the oracles know.
+"""Labels in various forms as arrays for oracles.
 
-One label per input becomes integers (N,), several per input become 0/1 rows (N, classes), boxes on images
-(N, boxes, 6): see `data.annotations`.
+One label per input becomes integers (N,), several become 0/1 rows (N, classes), boxes on images (N, boxes, 6): see
+`data.annotations`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from testifai.data.annotations import (
-    CLASS,
-    MOST_CLASSES,
-    NONE,
-    Boxes,
-    are_boxes,
-    are_label_maps,
-    are_records,
-    from_records,
-)
+from testifai.data.annotations import CLASS, MOST_CLASSES, NONE, are_boxes, are_label_maps, are_records, from_records
 from testifai.errors import InputError, suggest
 from testifai.support.types import Array
 
@@ -29,49 +19,52 @@ Classes = tuple[str, ...] | None
 
 
 def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -> tuple[Array, Classes]:
-    """Labels as an array, with class names where the labels were words.
+    """Labels as an array, with class names if the labels are words.
 
-    Integers stay; words become class indexes (in the order of `classes`, else sorted); a list of sets or a
-    0/1 table means several labels per input. Fractional numbers stay what they are: values for an oracle of
-    the user's own. One-hot rows are read as a 0/1 table: hand over `labels.argmax(axis=1)` where one label is
-    meant.
-
-    >>> array, classes = read_labels(["cat", "dog", "cat"], 3)
-    >>> array.tolist(), classes
-    ([0, 1, 0], ('cat', 'dog'))
+    Words become class indexes, in the order of `classes`, else sorted. A list of sets or a 0/1 table, such as one-hot
+    rows, means several labels per input. Fractional numbers are values for a regression oracle.
     """
     names = tuple(str(name) for name in classes) if classes is not None else None
     if are_records(labels) or are_boxes(labels):
         boxes = labels if are_boxes(labels) else from_records(labels, "labels")
         _check_count(len(boxes), count)
-        return _checked_boxes(boxes, names)
+        highest = int(boxes[..., CLASS].max(initial=NONE))
+        if highest == NONE:
+            raise InputError("labels: not one box on any image; leave labels out to compare with what is found clean")
+        if names is not None and highest >= len(names):
+            raise InputError(f"labels: {highest} is not a class; accepted: 0 … {len(names) - 1}")
+        return boxes.astype(np.float32, copy=False), names
     if isinstance(labels, list | tuple) and labels and all(isinstance(one, set | frozenset) for one in labels):
         _check_count(len(labels), count)
         return _from_sets(labels, names)
-    array = _as_array(labels)
+    try:
+        # As objects: NumPy's own strings lose NUL characters at their end.
+        are_words = isinstance(labels, list | tuple) and all(isinstance(one, str) for one in labels)
+        array = np.asarray(labels, object if are_words and len(labels) else None)
+    except ValueError:
+        raise InputError("labels: rows of different length; several labels per input are a list of sets") from None
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if are_label_maps(array):
         _check_count(len(array), count)
-        return _checked_maps(array), names
+        low, high = int(array.min(initial=0)), int(array.max(initial=0))
+        if low < 0 or high > MOST_CLASSES:
+            wrong = low if low < 0 else high
+            raise InputError(f"labels: {wrong} is no class of a pixel; accepted: 0 … {MOST_CLASSES}")
+        return array.astype(np.int16), names
     if array.ndim not in (1, 2):
         raise InputError(
             f"labels: have shape {array.shape}; accepted: (N,) or, for several per input, (N, classes); "
             "for boxes a list of {'boxes': …, 'labels': …}"
         )
     _check_count(len(array), count)
-    if array.dtype.kind in "USO":
-        return _from_words(array, names)
-    return _from_numbers(array, names)
-
-
-def _as_array(labels: Any) -> Array:
-    try:
-        # As objects: NumPy's own strings lose NUL characters at their end.
-        are_words = isinstance(labels, list | tuple) and all(isinstance(one, str) for one in labels)
-        return np.asarray(labels, object if are_words and len(labels) else None)
-    except ValueError:
-        raise InputError("labels: rows of different length; several labels per input are a list of sets") from None
+    if array.dtype.kind not in "USO":
+        return _from_numbers(array, names)
+    if array.ndim != 1 or not all(isinstance(word, str) for word in array):
+        raise InputError("labels: are neither numbers nor words; accepted: integers, strings, sets or a 0/1 table")
+    words = [str(word) for word in array]
+    names = names or tuple(sorted(set(words)))
+    return np.array(_positions(words, names), dtype=np.int64), names
 
 
 def _check_count(found: int, count: int) -> None:
@@ -79,27 +72,16 @@ def _check_count(found: int, count: int) -> None:
         raise InputError(f"labels: {found} labels for {count} inputs; there must be one per input")
 
 
-def _from_words(array: Array, names: Classes) -> tuple[Array, Classes]:
-    if array.ndim != 1 or not all(isinstance(word, str) for word in array):
-        raise InputError("labels: are neither numbers nor words; accepted: integers, strings, sets or a 0/1 table")
-    words = [str(word) for word in array]
-    names = names or tuple(sorted(set(words)))
-    index = {name: position for position, name in enumerate(names)}
-    return np.array([_position(word, index) for word in words], dtype=np.int64), names
-
-
 def _from_sets(sets: Sequence[Any], names: Classes) -> tuple[Array, Classes]:
     members = {member for one in sets for member in one}
     if members and all(isinstance(member, str) for member in members):
         names = names or tuple(sorted(members))
-        index = {name: position for position, name in enumerate(names)}
-        rows = [[_position(member, index) for member in one] for one in sets]
-        width = len(names)
+        rows, width = [_positions(one, names) for one in sets], len(names)
     elif all(isinstance(member, int | np.integer) and member >= 0 for member in members):
-        rows = [[int(member) for member in one] for one in sets]
-        width = len(names) if names else max((int(member) for member in members), default=-1) + 1
-        if any(member >= width for member in members):
-            raise InputError(f"labels: {max(members)} is not a class; accepted: 0 … {width - 1}")
+        highest = int(max(members, default=-1))
+        rows, width = [[int(member) for member in one] for one in sets], len(names) if names else highest + 1
+        if highest >= width:
+            raise InputError(f"labels: {highest} is not a class; accepted: 0 … {width - 1}")
     else:
         raise InputError("labels: sets hold something else than class numbers from 0 or class names")
     table = np.zeros((len(rows), width), dtype=np.uint8)
@@ -108,27 +90,12 @@ def _from_sets(sets: Sequence[Any], names: Classes) -> tuple[Array, Classes]:
     return table, names
 
 
-def _checked_boxes(boxes: Boxes, names: Classes) -> tuple[Array, Classes]:
-    highest = int(boxes[..., CLASS].max(initial=NONE))
-    if highest == NONE:
-        raise InputError("labels: not one box on any image; leave labels out to compare with what is found clean")
-    if names is not None and highest >= len(names):
-        raise InputError(f"labels: {highest} is not a class; accepted: 0 … {len(names) - 1}")
-    return boxes.astype(np.float32, copy=False), names
-
-
-def _checked_maps(maps: Array) -> NDArray[np.int16]:
-    low, high = int(maps.min(initial=0)), int(maps.max(initial=0))
-    if low < 0 or high > MOST_CLASSES:
-        wrong = low if low < 0 else high
-        raise InputError(f"labels: {wrong} is no class of a pixel; accepted: 0 … {MOST_CLASSES}")
-    return maps.astype(np.int16)
-
-
-def _position(word: str, index: dict[str, int]) -> int:
-    if word not in index:
-        raise InputError(f"labels: {word!r} is not one of the classes; {suggest(word, index)}")
-    return index[word]
+def _positions(words: Iterable[str], names: Sequence[str]) -> list[int]:
+    index = {name: position for position, name in enumerate(names)}
+    for word in words:
+        if word not in index:
+            raise InputError(f"labels: {word!r} is not one of the classes; {suggest(word, index)}")
+    return [index[word] for word in words]
 
 
 def _from_numbers(array: Array, names: Classes) -> tuple[Array, Classes]:

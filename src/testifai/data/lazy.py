@@ -18,49 +18,49 @@ from testifai.support.types import Array
 class LazyInputs(ABC):
     """A read-only stack of equally shaped inputs, or of images of any size; indexing it with rows reads those rows.
 
-    Subclasses set `shape` and `dtype` and say how rows are read. Those that may be too large to look at all contents
-    beforehand set `contents` then, and `note` what is in the rows they read.
+    Subclasses set `shape` and `dtype` and define `read`. Data too large to be hashed before a run set `contents` and
+    `note` the hashes of the rows they read.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    contents: Contents | None = None  # None: all contents tell the data set
+    contents: Contents | None = None  # None: the data set is identified by all its contents
 
     @abstractmethod
     def read(self, rows: NDArray[np.intp]) -> Any:
         """The inputs at these rows (each within 0 … len − 1), as a C-contiguous array or as a list of images."""
 
     def identity(self) -> bytes | None:
-        """What tells this data set from another without reading all of it; None: its contents."""
+        """Return what identifies the data set without reading all of it; None: its contents."""
         if self.contents is None:
             return self.whole_identity()
         return hashlib.blake2b(f"some of {self.shape} {self.dtype.str}\n".encode() + self.sample()).digest()
 
     def whole_identity(self) -> bytes | None:
-        """What tells it by all contents, however large it is; None: they themselves."""
+        """Return a hash of all contents, even of large data; None: it is computed from the inputs."""
         return None
 
     def recall(self, digests: FileTable) -> None:  # noqa: B027  most have no files of their own
-        """Take over what is known of unchanged files, so that they are not read again to tell what is in them."""
+        """Use stored hashes of unchanged files instead of reading them again."""
 
     def file_table(self) -> FileTable | None:
-        """What to know of the files another time; None where their contents were not looked at."""
+        """Return the hashes for `recall`; None if no contents were hashed."""
         return None
 
     def hashes(self, rows: Rows) -> Hashes:
-        """What is in these rows now."""
+        """Return the hashes of these rows."""
         return as_numbers(hash_bytes(self.read(row).data) for row in rows[:, None])
 
     def sample(self) -> bytes:
-        """Hashes of rows that stand for all."""
+        """Return the hashes of a sample of the rows."""
         return self.hashes(sampled(len(self))).astype("<u8").tobytes()
 
     def called(self, row: int) -> str:
-        """One of the inputs, in words."""
+        """Return the name of an input for messages."""
         return f"row {row}"
 
     def note(self, rows: Rows, found: Hashes) -> None:
-        """Refuse rows that held something else when they were read before."""
+        """Raise InputError if rows have changed since they were read before."""
         assert self.contents is not None
         changed = self.contents.note(rows, found)
         if len(changed):
@@ -82,91 +82,74 @@ class LazyInputs(ABC):
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, np.ndarray) and key.dtype.kind in "iu" and key.ndim == 1:
-            return self.read(self._within(key))
+            rows = np.where(key < 0, key.astype(np.intp) + len(self), key).astype(np.intp)
+            if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
+                raise IndexError(
+                    f"row {key[(rows < 0) | (rows >= len(self))][0]} is out of bounds for {len(self)} rows"
+                )
+            return self.read(rows)
         rows = np.arange(len(self), dtype=np.intp)[key]
         if rows.ndim == 0:
             return self.read(rows.reshape(1))[0]
         return self.read(rows)
 
-    def _within(self, key: Array) -> Rows:
-        """Rows as they are numbered from 0; those of a batch, without a look at all others."""
-        rows = np.where(key < 0, key.astype(np.intp) + len(self), key).astype(np.intp)
-        if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
-            raise IndexError(f"row {key[(rows < 0) | (rows >= len(self))][0]} is out of bounds for {len(self)} rows")
-        return rows
-
-
-class MappedFile:
-    """A file mapped into memory. Touching what was cut off would end the process, so its length is looked at first."""
-
-    def __init__(self, path: Path, needed: int) -> None:
-        self.path, self.needed = path.absolute(), needed
-
-    def check(self) -> None:
-        """Refuse a file that has become shorter."""
-        try:
-            size = self.path.stat().st_size
-        except FileNotFoundError:
-            return  # its name is gone, the file stays as long as it is mapped
-        except OSError as error:
-            raise InputError(f"data: {self.path} cannot be read ({error.strerror})") from None
-        if size < self.needed:
-            raise InputError(
-                f"data: {self.path} is cut short: {size} bytes where {self.needed} are needed; "
-                "do not change the data while they are read"
-            )
-
 
 class MappedInputs(LazyInputs):
-    """An array in a file, which is looked at before every batch."""
+    """An array in a memory-mapped file."""
 
     def __init__(
         self, path: Path, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...], *, fortran: bool = False
     ) -> None:
-        self.file = MappedFile(path, offset + int(np.prod(shape, dtype=object)) * dtype.itemsize)
-        self.file.check()
+        self.path = path.absolute()
+        self._needed = offset + int(np.prod(shape, dtype=object)) * dtype.itemsize
+        self._check_length()
         self.shape, self.dtype = shape, dtype
         self._array = np.asarray(np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C"))
-
         if self._array.nbytes > MAX_BYTES:
             self.contents = Contents(len(self))
 
     @classmethod
     def of(cls, array: np.memmap[Any, Any]) -> MappedInputs:
-        """A whole array in a file that NumPy has mapped."""
+        """Read the same file as a whole array that NumPy has mapped."""
         fortran = array.flags.f_contiguous and not array.flags.c_contiguous
         return cls(Path(str(array.filename)), array.dtype, array.offset, array.shape, fortran=fortran)
 
     def read(self, rows: Rows) -> Array:
-        self.file.check()
+        self._check_length()
         part = np.ascontiguousarray(self._array[rows])
         if self.contents is not None:
-            self.note(rows, _hashes(part))
-            self._check_finite(rows, part)
+            self.note(rows, as_numbers(hash_bytes(np.ascontiguousarray(row).data) for row in part))
+            if self.dtype.kind == "f":
+                finite = np.isfinite(part).reshape(len(part), -1).all(axis=1)
+                if not finite.all():
+                    raise InputError(f"inputs: row {rows[np.argmin(finite)]} holds NaN or infinity")
         return part
 
     def hashes(self, rows: Rows) -> Hashes:
-        self.file.check()
+        self._check_length()
         return as_numbers(hash_bytes(np.ascontiguousarray(self._array[row]).data) for row in rows.tolist())
 
     def __getitem__(self, key: Any) -> Array:
         if isinstance(key, np.ndarray):
-            picked: Array = super().__getitem__(key)
-            return picked
-        self.file.check()
+            return np.asarray(super().__getitem__(key))
+        self._check_length()
         # A copy: a slice would look into the file later.
         return np.array(self._array[key], order="C")
-
-    def _check_finite(self, rows: Rows, part: Array) -> None:
-        if self.dtype.kind == "f":
-            finite = np.isfinite(part).reshape(len(part), -1).all(axis=1)
-            if not finite.all():
-                raise InputError(f"inputs: row {rows[np.argmin(finite)]} holds NaN or infinity")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         whole = self[:]
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
-
-def _hashes(part: Array) -> Hashes:
-    return as_numbers(hash_bytes(np.ascontiguousarray(row).data) for row in part)
+    def _check_length(self) -> None:
+        """Reject a file that has become shorter: reading the part that was cut off would end the process."""
+        try:
+            size = self.path.stat().st_size
+        except FileNotFoundError:
+            return  # deleted, but readable as long as it is mapped
+        except OSError as error:
+            raise InputError(f"data: {self.path} cannot be read ({error.strerror})") from None
+        if size < self._needed:
+            raise InputError(
+                f"data: {self.path} is cut short: {size} bytes where {self._needed} are needed; "
+                "do not change the data while they are read"
+            )

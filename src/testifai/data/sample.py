@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+from testifai.data.array_files import NpzPart
 from testifai.data.dataset import Data
-from testifai.data.npz import load_npz
 from testifai.errors import InputError
 
 
@@ -16,7 +16,7 @@ def demo_data() -> Data:
     >>> demo_data().inputs.shape
     (1000, 28, 28)
     """
-    return load_npz(_asset("digits.npz"))
+    return NpzPart.read(_asset("digits.npz"))
 
 
 def demo_model_path() -> Path:

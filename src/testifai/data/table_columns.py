@@ -1,10 +1,10 @@
-"""Which columns of a table hold the texts and the labels: as told, or told from their names."""
+"""Columns of tables: their kinds and numbers, and which of them hold texts and labels."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,13 +18,13 @@ Kind = Literal["number", "whole", "boolean", "category"]
 NUMERIC: tuple[Kind, ...] = ("number", "whole")
 DISCRETE: tuple[Kind, ...] = ("boolean", "category")
 
-SAMPLED = 512  # rows that stand for all
-_NORMAL_QUARTILES = 1.349  # between the quartiles of a normal distribution lie so many standard deviations
+SAMPLED = 512  # rows of a table that are kept as a sample
+_NORMAL_QUARTILES = 1.349  # standard deviations between the quartiles of a normal distribution
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `values` are what the numbers 0, 1, … of a boolean column or of one of categories stand for."""
+    """One column. `values` are the meanings of the numbers 0, 1, … in boolean and categorical columns."""
 
     name: str
     kind: Kind = "number"
@@ -32,11 +32,7 @@ class Column:
     spread: float = 0.0
 
     def word(self, number: float) -> str:
-        """What a number of it stands for.
-
-        >>> Column("sex", "category", ("f", "m")).word(1.0), Column("age").word(41.5), Column("age").word(np.nan)
-        ('m', '41.5', 'missing')
-        """
+        """Return the meaning of a number in this column."""
         if np.isnan(number):
             return "missing"
         return str(self.values[int(number)]) if self.values else f"{number:.6g}"
@@ -44,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The columns of a table, in order. `missing` is what a model is handed for a missing value; None: NaN.
+    """The columns of a table, in order. `missing` is the value that a model gets for a missing one; None: NaN.
 
     >>> table = learn([Column("age"), Column("sex", "category", ("f", "m"))], np.array([[30, 0], [40, 1], [50, 1.0]]))
     >>> table.names, table.places(["sex"]).tolist()
@@ -60,46 +56,37 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def places(self, names: Iterable[str]) -> NDArray[np.intp]:
-        """Where the columns of these names are, or an InputError."""
+        """Return the positions of columns by name, or raise InputError."""
         known = {name: place for place, name in enumerate(self.names)}
-        wanted = list(names)
-        for name in wanted:
+        found = []
+        for name in names:
             if name not in known:
                 raise InputError(f"columns: the data have no column {name!r}; {suggest(name, known)}")
-        return np.array([known[name] for name in wanted], dtype=np.intp)
+            found.append(known[name])
+        return np.array(found, dtype=np.intp)
 
     def identity(self) -> str:
-        """All that tells it from another with the same numbers."""
+        """Return what distinguishes it from another table with the same numbers."""
         told = [(column.name, column.kind, [repr(value) for value in column.values]) for column in self.columns]
         return repr((told, self.missing))
 
 
 def learn(columns: Sequence[Column], rows: Floats, missing: float | str | None = None) -> Table:
-    """A table of these columns with what its rows say about them: the spread of each, and rows that stand for all.
-
-    The spread is a standard deviation that a few wild values do not change: from the quartiles, where these differ.
-    """
+    """Return a table of these columns, with the spread of each and a sample of the rows."""
     numbers = np.asarray(rows, np.float64)
-    spreads = [spread(numbers[:, place]) if column.kind in NUMERIC else 0.0 for place, column in enumerate(columns)]
     chosen = np.unique(np.linspace(0, len(numbers) - 1, min(len(numbers), SAMPLED)).astype(np.intp))
-    told = tuple(
-        Column(column.name, column.kind, column.values, spread) for column, spread in zip(columns, spreads, strict=True)
-    )
-    return Table(told, numbers[chosen], missing)
+    spreads = [spread(numbers[:, place]) if column.kind in NUMERIC else 0.0 for place, column in enumerate(columns)]
+    learned = tuple(replace(column, spread=one) for column, one in zip(columns, spreads, strict=True))
+    return Table(learned, numbers[chosen], missing)
 
 
 def unnamed(rows: Array) -> Table:
-    """What an array of numbers says of itself: columns x0, x1, …, whole or not, or of nothing but 0 and 1.
-
-    >>> [column.kind for column in unnamed(np.array([[0.5, 3, 1], [1.5, 4, 0]])).columns]
-    ['number', 'whole', 'boolean']
-    """
+    """Return the table of an array of numbers, with columns x0, x1, …"""
     numbers = np.asarray(rows, np.float64)
     return learn([numeric(f"x{place}", numbers[:, place]) for place in range(numbers.shape[1])], numbers)
 
 
 def numeric(name: str, numbers: Floats) -> Column:
-    """A column of numbers by what it holds."""
     there = numbers[~np.isnan(numbers)]
     if len(there) and bool(np.isin(there, (0, 1)).all()):
         return Column(name, "boolean", (0, 1))
@@ -107,7 +94,7 @@ def numeric(name: str, numbers: Floats) -> Column:
 
 
 def spread(numbers: Floats) -> float:
-    """How far numbers spread: their standard deviation as the quartiles tell it, where these differ."""
+    """Return the standard deviation, estimated robustly from the quartiles if these differ."""
     there = numbers[np.isfinite(numbers)]
     if not len(there):
         return 0.0
@@ -123,10 +110,10 @@ LABELS = frozenset({
     "label", "labels", "is_duplicate", "class", "target", "category", "sentiment", "gold_label", "intent", "polarity",
     "y",
 })  # fmt: skip
-# Pairs of columns that go together and are not named alike but for a last 1 and 2, or a and b.
+# Pairs of columns whose names differ in more than their endings.
 PAIRS = (("premise", "hypothesis"), ("question", "sentence"), ("question", "passage"), ("query", "passage"))
 ENDINGS = (("1", "2"), ("_a", "_b"))
-# A first line that is no name is a text: the file has no line of names.
+# A first line that does not match is a text: the file has no line of names.
 _NAME = re.compile(r"\w[\w.-]*( [\w.-]+){0,2}")
 
 
@@ -139,47 +126,32 @@ class Columns:
 
 
 def choose(names: Sequence[str], text: str | Sequence[str] | None, label: str | None, file: str) -> Columns:
-    """The columns meant; an InputError that says which there are, where that cannot be told.
-
-    >>> choose(["id", "question1", "question2", "is_duplicate"], None, None, "pairs.csv")
-    Columns(text=('question1', 'question2'), label='is_duplicate')
-    """
-    given = _given(text)
+    """Return the given columns, or those guessed from the names; InputError if that is ambiguous."""
+    given = (text,) if isinstance(text, str) else tuple(text or ())
+    if text is not None and (len(given) not in (1, 2) or not all(isinstance(name, str) for name in given)):
+        raise InputError(f"data: text = {text!r} is not accepted; give one column, or two for pairs of texts")
     for field, name in [*(("text", name) for name in given), ("label", label)]:
-        if name is not None:
-            _check_known(field, name, names, file)
+        if name is not None and name not in names:
+            raise InputError(f"data: {file} has no column {name!r} for {field}; {suggest(name, names)}")
+        if name is not None and list(names).count(name) > 1:
+            raise InputError(f"data: {file} has several columns {name!r}; rename all but one of them")
     if label is not None and label in given:
         raise InputError(f"data: {file}: column {label!r} cannot be both text and label")
-    chosen = label or _guessed_label(names, given, file)
+    guessed = [name for name in names if name.lower() in LABELS and name not in given]
+    if label is None and len(guessed) > 1:
+        raise _unclear("label", "labels", names, file)
+    chosen = label or next(iter(guessed), None)
     return Columns(given or _guessed_text(names, chosen, file), chosen)
 
 
-def _given(text: str | Sequence[str] | None) -> tuple[str, ...]:
-    if text is None:
-        return ()
-    names = (text,) if isinstance(text, str) else tuple(text)
-    if len(names) not in (1, 2) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"data: text = {text!r} is not accepted; give one column, or two for pairs of texts")
-    return names
-
-
-def _check_known(field: str, name: str, names: Sequence[str], file: str) -> None:
-    if name not in names:
-        raise InputError(f"data: {file} has no column {name!r} for {field}; {suggest(name, names)}")
-    if list(names).count(name) > 1:
-        raise InputError(f"data: {file} has several columns {name!r}; rename all but one of them")
-
-
-def _guessed_label(names: Sequence[str], taken: Sequence[str], file: str) -> str | None:
-    found = [name for name in names if name.lower() in LABELS and name not in taken]
-    if len(found) > 1:
-        raise _unclear("label", "labels", names, file)
-    return found[0] if found else None
-
-
 def _guessed_text(names: Sequence[str], label: str | None, file: str) -> tuple[str, ...]:
-    """The only columns that can be meant: a pair, one of a usual name, or the one that is left."""
-    _check_separated(names, file)
+    """The only candidate: a pair, a column with a usual name, or the only column left."""
+    for separator, word in ((";", "semicolons"), ("\t", "tabs"), (",", "commas"), ("|", "bars")):
+        if len(names) == 1 and separator in names[0]:
+            raise InputError(
+                f"data: {file}: its columns seem to be separated by {word}; accepted: commas in a .csv file, "
+                "tabs in a .tsv file"
+            )
     rest = [name for name in names if name != label and not is_number(name)]
     pairs = _pairs(rest)
     texts = [name for name in rest if name.lower() in TEXTS and not any(name in pair for pair in pairs)]
@@ -189,16 +161,6 @@ def _guessed_text(names: Sequence[str], label: str | None, file: str) -> tuple[s
     if len(found) != 1 or any(list(names).count(name) > 1 for name in found[0]):
         raise _unclear("text", "texts", names, file)
     return found[0]
-
-
-def _check_separated(names: Sequence[str], file: str) -> None:
-    """A line of names with another separator looks like one long name."""
-    for separator, word in ((";", "semicolons"), ("\t", "tabs"), (",", "commas"), ("|", "bars")):
-        if len(names) == 1 and separator in names[0]:
-            raise InputError(
-                f"data: {file}: its columns seem to be separated by {word}; accepted: commas in a .csv file, "
-                "tabs in a .tsv file"
-            )
 
 
 def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -213,7 +175,7 @@ def _pairs(names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def is_number(name: str) -> bool:
-    """Whether a column's name is that of a number of the row or of its texts (id, idx, qid1), or none at all."""
+    """Return True for the name of a column of row or text numbers (id, idx, qid1), or an empty name."""
     bare = name.lower().rstrip("12")
     return bare in ("", "index", "idx", "id", "guid", "uid", "qid") or bare.endswith("_id")
 
@@ -227,7 +189,7 @@ def _unclear(field: str, what: str, names: Sequence[str], file: str) -> InputErr
     )
 
 
-# What stands for a missing value in files of cells: what pandas takes for one.
+# Missing values in files of cells, as pandas reads them.
 MISSING = frozenset({
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
     "NULL", "NaN", "None", "n/a", "nan", "null",
@@ -238,11 +200,7 @@ Raw = Array | Sequence[Any]  # cells of a file are words; None is a missing valu
 
 
 def read_words(cells: Sequence[str]) -> Raw:
-    """Cells of a file as numbers where all of them are, or truth values, or words; those missing are None or NaN.
-
-    >>> read_words(["1", "", "2.5"]).tolist(), list(read_words(["true", "False"])), read_words(["a", "NA"])
-    ([1.0, nan, 2.5], [True, False], ['a', None])
-    """
+    """Return cells of a file as numbers, truth values or words, whichever fits all; missing ones are None or NaN."""
     known: Record = {cell: None if cell.strip() in MISSING else cell.strip() for cell in set(cells)}
     words = {word for word in known.values() if word is not None}
     if all(map(_is_number, words)):
@@ -260,17 +218,19 @@ def encode(
     missing: float | str | None = None,
     values: Sequence[Any] | None = None,
 ) -> tuple[Column, Floats]:
-    """A column and its numbers. `category` makes values of numbers too; `values` are its categories, where known."""
+    """Return a column and its numbers. With `category`, numbers are names too; `values` are known categories."""
     if isinstance(raw, np.ndarray) and raw.dtype.kind in "iuf":
         return _from_numbers(name, raw.astype(np.float64), category, missing)
     if isinstance(raw, np.ndarray) and raw.dtype.kind in "mM":
         raise InputError(f"data: column {name!r} holds times; make numbers of them, or leave it out of features")
-    cells = [None if _is_missing(cell, missing) else cell for cell in _listed(raw)]
+    listed = raw.tolist() if isinstance(raw, np.ndarray) else raw
+    cells = [None if _is_missing(cell, missing) else cell for cell in listed]
     there = [cell for cell in cells if cell is not None]
-    if values is None and all(isinstance(cell, bool) for cell in there):
-        return Column(name, "boolean", (False, True)), _floats(cells)
     if values is None and all(isinstance(cell, bool | int | float) for cell in there):
-        return _from_numbers(name, _floats(cells), category, missing)
+        numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
+        if all(isinstance(cell, bool) for cell in there):
+            return Column(name, "boolean", (False, True)), numbers
+        return _from_numbers(name, numbers, category, missing)
     words = [cell if values is not None or cell is None else str(cell) for cell in cells]
     known = sorted({word for word in words if word is not None}) if values is None else values
     place = {value: float(number) for number, value in enumerate(known)}
@@ -293,19 +253,9 @@ def _from_numbers(name: str, numbers: Floats, category: bool, missing: float | s
 
 
 def _is_missing(cell: Any, missing: float | str | None) -> bool:
-    """None, NaN, what pandas has instead of them, or what the user says stands for a missing value."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
     return (isinstance(cell, float) and cell != cell) or (isinstance(cell, str) and cell == missing)
-
-
-def _listed(raw: Raw) -> Sequence[Any]:
-    cells: Sequence[Any] = raw.tolist() if isinstance(raw, np.ndarray) else raw
-    return cells
-
-
-def _floats(cells: Sequence[Any]) -> Floats:
-    return np.array([np.nan if cell is None else float(cell) for cell in cells])
 
 
 def _is_number(word: str) -> bool:

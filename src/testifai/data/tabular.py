@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from testifai.data.dataset import Data, DataPart, from_arrays
+from testifai.data.dataset import Data, FilePart, from_arrays
 from testifai.data.labels import read_labels
-from testifai.data.table_columns import LABELS, TEXTS, Column, Raw, choose, encode, is_number, learn, read_words
+from testifai.data.table_columns import LABELS, TEXTS, Raw, choose, encode, is_number, learn, read_words
 from testifai.errors import InputError, suggest
 from testifai.support import optional_imports
 from testifai.support.files import existing, reading
@@ -20,11 +20,11 @@ from testifai.support.options_base import File
 from testifai.support.types import Floats, RecordLike
 
 NO_TARGET = ""
-LOOKED_AT = 200  # rows that tell a table from texts
-_WORDS = 3  # in a cell of a free text there are more, on average
+LOOKED_AT = 200  # rows that decide between a table and texts
+_WORDS = 3  # a cell of free text has more, on average
 
 
-class TablePart(DataPart):
+class TablePart(FilePart):
     """A file of rows; its columns by name."""
 
     table: File
@@ -45,15 +45,9 @@ class TablePart(DataPart):
     def recognises(cls, path: Path) -> bool:
         return super().recognises(path) and (path.suffix.lower() == ".parquet" or is_table(path))
 
-    def load(self, folder: Path) -> Data:
-        options = self.told(folder)
-        return load_table(options.pop("table"), **options)
-
-
-def load_table(path: Path, **options: Any) -> Data:
-    """A table from a .csv, .tsv or .parquet file; for the options see `from_columns`."""
-    path = existing(path)
-    return from_columns(read_columns(path), name=path.name, **options)
+    @staticmethod
+    def read(path: Path, **options: Any) -> Data:
+        return from_columns(read_columns(existing(path)), name=path.name, **options)
 
 
 def from_columns(
@@ -134,7 +128,6 @@ def from_frame(frame: Any, labels: Any = None, **options: Any) -> Data:
 
 
 def _from_either(columns: RecordLike, labels: Any, options: RecordLike) -> Data:
-    """Columns as texts and labels, or as a table."""
     labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
     asked = options.keys() - {"values"}
     head = {name: raw[:LOOKED_AT] if _are_numbers(raw) else [*raw[:LOOKED_AT]] for name, raw in columns.items()}
@@ -157,19 +150,18 @@ def _library(data: Any) -> str:
 
 
 def is_frame(data: Any) -> bool:
-    """Whether this is a frame of pandas or polars, found out without importing them."""
+    """Return True for a frame of pandas or polars, without importing them."""
     return _library(data) in ("pandas", "polars") and hasattr(data, "columns")
 
 
 def read_columns(path: Path, most: int | None = None) -> dict[str, Raw]:
-    """The columns of a file, the first rows of them where `most` says so."""
-    if path.suffix.lower() == ".parquet":
-        return _from_parquet(path, most)
-    return _from_cells(path, most)
+    """Read the columns of a file, of at most the first `most` rows."""
+    read = _from_parquet if path.suffix.lower() == ".parquet" else _from_cells
+    return read(path, most)
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file of cells holds numbers and categories, not texts; its first rows tell."""
+    """Return True if the first rows of a file have numbers and categories, not texts."""
     try:
         head = read_columns(path, LOOKED_AT)
     except InputError:
@@ -178,19 +170,15 @@ def is_table(path: Path) -> bool:
 
 
 def holds_table(head: Mapping[str, Raw], name: str) -> bool:
-    """Whether columns hold numbers and categories, not texts; their first rows tell."""
+    """Return True if columns have numbers and categories, not texts, judging by their first rows."""
     try:
         texts = choose(list(head), None, None, name).text
-    except InputError:
-        return _is_separated(head) and not any(map(_is_free_text, head.values()))
+    except InputError:  # a table has at least one column besides the target and row numbers
+        features = [name for name in head if name.lower() not in LABELS and not is_number(name)]
+        return len(head) > 1 and bool(features) and not any(map(_is_free_text, head.values()))
     if any(name.lower() in TEXTS for name in texts):
         return False
     return all(isinstance(head[name], np.ndarray) and len(head[name]) > 0 for name in texts)
-
-
-def _is_separated(head: Mapping[str, Raw]) -> bool:
-    """Whether there is a column besides the target and numbers of rows."""
-    return len(head) > 1 and any(name.lower() not in LABELS and not is_number(name) for name in head)
 
 
 def _is_free_text(raw: Raw) -> bool:
@@ -201,17 +189,13 @@ def _is_free_text(raw: Raw) -> bool:
 
 
 def guessed_target(names: Sequence[str]) -> str:
-    """The column whose name says that it is the target; "" where none does, or several do.
-
-    >>> guessed_target(["age", "Target"]), guessed_target(["age", "price"])
-    ('Target', '')
-    """
+    """Return the column with the name of a target; "" if there is none or several."""
     found = [name for name in names if name.lower() in LABELS]
     return found[0] if len(found) == 1 else NO_TARGET
 
 
 def as_values(data: Data) -> Data:
-    """The same data with labels that are numbers to come close to, not classes."""
+    """Return the data with labels as values for regression, not classes."""
     return data if data.labels is None else replace(data, labels=data.labels.astype(np.float64))
 
 
@@ -223,11 +207,7 @@ def _target(target: str, raw: Raw, name: str) -> Any:
             f"data: {name}: target {target!r} is missing in {int(absent.sum())} of {len(numbers)} rows (the first is "
             f"row {int(np.argmax(absent))}); leave these rows out"
         )
-    return _words(column, numbers) if column.kind == "category" else numbers
-
-
-def _words(column: Column, codes: Floats) -> list[str]:
-    return [str(column.values[int(code)]) for code in codes]
+    return [str(column.values[int(code)]) for code in numbers] if column.kind == "category" else numbers
 
 
 def _check_known(field: str, wanted: Sequence[str], names: Sequence[str], file: str) -> None:
@@ -255,7 +235,7 @@ def _from_cells(path: Path, most: int | None) -> dict[str, Raw]:
             if most is not None and len(rows) == most:
                 break
     cells = list(zip(*rows, strict=True)) if rows else [() for _ in names]
-    # The number of the row, as pandas writes it, is no column.
+    # pandas writes row numbers in a column without a name.
     return {name: read_words(column) for name, column in zip(names, cells, strict=True) if name}
 
 
@@ -277,15 +257,13 @@ def _from_parquet(path: Path, most: int | None) -> dict[str, Raw]:
     _check_names(table.column_names, path)
     table = table if most is None else table.slice(0, most)
     kept = [name for name in table.column_names if not name.startswith("__index_level_")]
-    return {name: _from_arrow(name, table.column(name), arrow.types) for name in kept}
-
-
-def _from_arrow(name: str, column: Any, types: Any) -> Raw:
-    kind = column.type
-    if types.is_nested(kind):
-        raise InputError(f"data: column {name!r} holds lists; one value in each row is accepted")
-    if types.is_temporal(kind):
-        return np.array([], "datetime64[s]")
-    plain = (types.is_integer(kind) or types.is_floating(kind)) and column.null_count == 0
-    cells: Raw = column.to_numpy() if plain else column.to_pylist()
-    return cells
+    types, columns = arrow.types, {}
+    for name in kept:
+        column, kind = table.column(name), table.column(name).type
+        if types.is_nested(kind):
+            raise InputError(f"data: column {name!r} holds lists; one value in each row is accepted")
+        plain = (types.is_integer(kind) or types.is_floating(kind)) and column.null_count == 0
+        columns[name] = column.to_numpy() if plain else column.to_pylist()
+        if types.is_temporal(kind):
+            columns[name] = np.array([], "datetime64[s]")
+    return columns

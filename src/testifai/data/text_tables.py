@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Sequence
+from abc import abstractmethod
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import Any, ClassVar
 
 from testifai.data.dataset import Data, DataPart, from_arrays
 from testifai.data.table_columns import Columns, choose
@@ -18,12 +18,15 @@ from testifai.support.files import existing, reading
 from testifai.support.options_base import File
 from testifai.support.types import Record
 
-_LARGEST_NUMBER = 2**53  # what is larger, and written in digits, names something
+_LARGEST_NUMBER = 2**53  # larger numbers are names of something
 _WHOLE = re.compile(r"[+-]?[0-9]{1,15}")
 
 
 class TextsPart(DataPart):
-    """Which columns of a table hold texts and labels, and which text of a pair is perturbed."""
+    """Which columns of a table hold texts and labels, and which text of a pair is perturbed.
+
+    Labels are integers, or words, which become classes. Columns that are not given are guessed from their names.
+    """
 
     text: str | list[str] | None = None
     """The column of texts, or two columns of a pair."""
@@ -31,6 +34,50 @@ class TextsPart(DataPart):
     """The column of labels."""
     side: Side | None = None
     """Which text of a pair is perturbed."""
+
+    def load(self, folder: Path) -> Data:
+        path = existing(self.told(folder)[self.FILES[0]])
+        inputs, labels = self._read(path)
+        return from_arrays(inputs, labels, name=path.name, side=self.side or "both")
+
+    @abstractmethod
+    def _read(self, path: Path) -> tuple[list[Any], list[Any] | None]:
+        """Return the texts or pairs of texts, and the labels if there are any."""
+
+    def _read_cells(self, path: Path, reader: Any) -> tuple[list[Any], list[Any] | None]:
+        inputs: list[Any] = []
+        labels: list[str] = []
+        try:
+            names = [name.strip() for name in next(reader, [])]
+            if not any(names):
+                raise InputError(f"data: {path.name} does not begin with a line of column names")
+            columns = choose(names, self.text, self.label, path.name)
+            read_input = itemgetter(*map(names.index, columns.text))
+            read_label = None if columns.label is None else itemgetter(names.index(columns.label))
+            for row in reader:
+                if not row:
+                    continue
+                where = f"data: {path.name}: line {reader.line_num}"
+                if len(row) != len(names):
+                    raise InputError(
+                        f"{where} has {len(row)} cells for {len(names)} columns; "
+                        "a cell with a separator or a line end in it needs quotes around it"
+                    )
+                inputs.append(read_input(row))
+                if read_label is not None:
+                    labels.append(read_label(row).strip())
+                    if not labels[-1]:
+                        raise InputError(f"{where} has no {columns.label}")
+        except csv.Error as error:
+            raise _QuoteError(
+                f"data: {path.name}: line {reader.line_num} is not quoted properly ({error}); "
+                "a quote inside a quoted cell is written twice"
+            ) from None
+        return inputs, None if read_label is None else _from_words(labels)
+
+
+class _QuoteError(InputError):
+    """Cells of a line are not quoted as they are in CSV."""
 
 
 class CsvPart(TextsPart):
@@ -42,9 +89,9 @@ class CsvPart(TextsPart):
     FILES: ClassVar = ("csv",)
     suffixes: ClassVar = (".csv",)
 
-    def load(self, folder: Path) -> Data:
-        options = self.told(folder)
-        return load_csv(options.pop("csv"), **options)
+    def _read(self, path: Path) -> tuple[list[Any], list[Any] | None]:
+        with reading(path) as lines:
+            return self._read_cells(path, csv.reader(lines, strict=True))
 
 
 class TsvPart(TextsPart):
@@ -56,9 +103,14 @@ class TsvPart(TextsPart):
     FILES: ClassVar = ("tsv",)
     suffixes: ClassVar = (".tsv",)
 
-    def load(self, folder: Path) -> Data:
-        options = self.told(folder)
-        return load_tsv(options.pop("tsv"), **options)
+    def _read(self, path: Path) -> tuple[list[Any], list[Any] | None]:
+        # Programs differ: some quote cells, to others a quote at the start of a cell is a part of the text.
+        try:
+            with reading(path) as lines:
+                return self._read_cells(path, csv.reader(lines, "excel-tab", strict=True))
+        except _QuoteError:
+            with reading(path) as lines:
+                return self._read_cells(path, csv.reader(lines, "excel-tab", quoting=csv.QUOTE_NONE))
 
 
 class JsonlPart(TextsPart):
@@ -70,55 +122,30 @@ class JsonlPart(TextsPart):
     FILES: ClassVar = ("jsonl",)
     suffixes: ClassVar = (".jsonl", ".ndjson")
 
-    def load(self, folder: Path) -> Data:
-        options = self.told(folder)
-        return load_jsonl(options.pop("jsonl"), **options)
-
-
-def load_csv(
-    path: Path, text: str | Sequence[str] | None = None, label: str | None = None, side: Side = "both"
-) -> Data:
-    """Texts from a comma-separated file whose first line names the columns.
-
-    `text` is the column of the texts, or two columns for pairs of texts; `label` that of the labels: whole numbers, or
-    words, which become classes. Columns not told are told from their names. `side` says which text of a pair is
-    perturbed.
-    """
-    path = existing(path)
-    with reading(path) as lines:
-        return _from_cells(path, csv.reader(lines, strict=True), text, label, side)
-
-
-def load_tsv(
-    path: Path, text: str | Sequence[str] | None = None, label: str | None = None, side: Side = "both"
-) -> Data:
-    """Texts from a file with tabs between columns, with cells in quotes or, where that does not work out, without.
-
-    Programs differ: to some a quote at the beginning of a cell is a sign, to others a part of the text.
-    """
-    path = existing(path)
-    try:
+    def _read(self, path: Path) -> tuple[list[Any], list[Any] | None]:
+        inputs: list[Any] = []
+        labels: list[Any] = []
+        columns: Columns | None = None
         with reading(path) as lines:
-            return _from_cells(path, csv.reader(lines, "excel-tab", strict=True), text, label, side)
-    except _QuoteError:
-        with reading(path) as lines:
-            return _from_cells(path, csv.reader(lines, "excel-tab", quoting=csv.QUOTE_NONE), text, label, side)
-
-
-def load_jsonl(
-    path: Path, text: str | Sequence[str] | None = None, label: str | None = None, side: Side = "both"
-) -> Data:
-    """Texts from a file with a JSON object on every line; a pair may also be one field with a list of two texts.
-
-    A label may also be a list: several per input.
-    """
-    path = existing(path)
-    with reading(path) as lines:
-        return _from_objects(path, lines, text, label, side)
+            for number, line in enumerate(lines, start=1):
+                if line.isspace():
+                    continue
+                where = f"data: {path.name}: line {number}"
+                row = _object(line, where)
+                columns = columns or choose(list(row), self.text, self.label, path.name)
+                texts = [_text(row, name, where) for name in columns.text]
+                inputs.append(texts[0] if len(texts) == 1 else tuple(texts))
+                if columns.label is not None:
+                    labels.append(_label(row, columns.label, where))
+        if columns is None:
+            raise InputError(f"data: {path.name} is empty; a JSON object on every line is accepted")
+        if len({type(one) for one in inputs}) > 1:
+            raise InputError(f"data: {path.name}: {columns.text[0]} holds a text on some lines and a pair on others")
+        return inputs, _alike(labels, path) if labels else None
 
 
 def columns(kind: str, path: Path) -> Columns:
-    """The columns that are read of a file where none are told: from its first line, the rest is not looked at."""
+    """Guess the columns of a file from its first line."""
     path = existing(path)
     with reading(path) as lines:
         if kind == "jsonl":
@@ -128,70 +155,7 @@ def columns(kind: str, path: Path) -> Columns:
         return choose([name.strip() for name in next(reader, [])], None, None, path.name)
 
 
-class _QuoteError(InputError):
-    """Cells of a line are not quoted as they are in CSV."""
-
-
-def _from_cells(path: Path, reader: Any, text: str | Sequence[str] | None, label: str | None, side: Side) -> Data:
-    inputs: list[Any] = []
-    labels: list[str] = []
-    try:
-        names = [name.strip() for name in next(reader, [])]
-        if not any(names):
-            raise InputError(f"data: {path.name} does not begin with a line of column names")
-        columns = choose(names, text, label, path.name)
-        read_input = itemgetter(*map(names.index, columns.text))
-        read_label = None if columns.label is None else itemgetter(names.index(columns.label))
-        for row in reader:
-            if len(row) != len(names):
-                if not row:
-                    continue
-                raise InputError(
-                    f"data: {path.name}: line {reader.line_num} has {len(row)} cells for {len(names)} columns; "
-                    "a cell with a separator or a line end in it needs quotes around it"
-                )
-            inputs.append(read_input(row))
-            if read_label is not None:
-                labels.append(read_label(row).strip())
-                if not labels[-1]:
-                    raise InputError(f"data: {path.name}: line {reader.line_num} has no {columns.label}")
-    except csv.Error as error:
-        raise _QuoteError(
-            f"data: {path.name}: line {reader.line_num} is not quoted properly ({error}); "
-            "a quote inside a quoted cell is written twice"
-        ) from None
-    return _made(path, inputs, None if read_label is None else _from_words(labels), columns, side)
-
-
-def _from_objects(path: Path, lines: TextIO, text: str | Sequence[str] | None, label: str | None, side: Side) -> Data:
-    inputs: list[Any] = []
-    labels: list[Any] = []
-    columns: Columns | None = None
-    for number, line in enumerate(lines, start=1):
-        if line.isspace():
-            continue
-        where = f"data: {path.name}: line {number}"
-        row = _object(line, where)
-        if columns is None:
-            columns = choose(list(row), text, label, path.name)
-        texts = [_text(row, name, where) for name in columns.text]
-        inputs.append(texts[0] if len(texts) == 1 else tuple(texts))
-        if columns.label is not None:
-            labels.append(_label(row, columns.label, where))
-    if columns is None:
-        raise InputError(f"data: {path.name} is empty; a JSON object on every line is accepted")
-    return _made(path, inputs, _alike(labels, path) if labels else None, columns, side)
-
-
-def _made(path: Path, inputs: list[Any], labels: list[Any] | None, columns: Columns, side: Side) -> Data:
-    kinds = {type(one) for one in inputs}
-    if len(kinds) > 1:
-        raise InputError(f"data: {path.name}: {columns.text[0]} holds a text on some lines and a pair on others")
-    return from_arrays(inputs, labels, name=path.name, side=side)
-
-
 def _from_words(cells: list[str]) -> list[Any]:
-    """Numbers where all of them are, else words."""
     different = set(cells)
     if all(map(_WHOLE.fullmatch, different)):
         numbers: Record = {cell: int(cell) for cell in different}
@@ -223,26 +187,18 @@ def _object(line: str, where: str) -> Record:
 
 
 def _text(row: Record, name: str, where: str) -> Any:
-    """A text, or two as a pair."""
     value = _field(row, name, where)
     pair = isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)
     if not pair and not isinstance(value, str):
         raise InputError(f"{where}: {name} is a {_kind(value)}; a text is accepted, or a list of two")
-    for one in value if pair else [value]:
-        _check_characters(one, name, where)
+    for text in value if pair else [value]:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:  # JSON can spell halves of characters
+            raise InputError(
+                f"{where}: {name} holds half a character (\\u{ord(text[error.start]):04x}); write both halves, or none"
+            ) from None
     return tuple(value) if pair else value
-
-
-def _check_characters(text: str, name: str, where: str) -> None:
-    """JSON can spell halves of characters, which no text can hold."""
-    if text.isascii():
-        return
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"{where}: {name} holds half a character (\\u{ord(text[error.start]):04x}); write both halves, or none"
-        ) from None
 
 
 def _label(row: Record, name: str, where: str) -> Any:
@@ -250,12 +206,12 @@ def _label(row: Record, name: str, where: str) -> Any:
     several = isinstance(value, list) and all(isinstance(one, str | int) for one in value)
     number = isinstance(value, int | float) and abs(value) <= _LARGEST_NUMBER
     if not several and not number and not (isinstance(value, str) and value.strip()):
-        raise InputError(f"{where}: {name} is {_shown(value)}; a number, a word or a list of them is accepted")
+        raise InputError(f"{where}: {name} is {json.dumps(value)[:40]}; a number, a word or a list of them is accepted")
     return frozenset(value) if several else value.strip() if isinstance(value, str) else value
 
 
 def _alike(labels: list[Any], path: Path) -> list[Any]:
-    """Labels of one kind; words that are numbers count as such, as they do in a CSV file."""
+    """Labels of one kind; words that are numbers become numbers, as in a CSV file."""
     kinds = {str if isinstance(one, str) else frozenset if isinstance(one, frozenset) else float for one in labels}
     if len(kinds) > 1:
         raise InputError(f"data: {path.name}: labels are numbers on some lines and words or lists on others")
@@ -272,7 +228,3 @@ def _field(row: Record, name: str, where: str) -> Any:
 def _kind(value: Any) -> str:
     names = {list: "list", dict: "object", str: "text", bool: "truth value", type(None): "null"}
     return names.get(type(value), "number")
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=True)[:40]

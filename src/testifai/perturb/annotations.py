@@ -1,7 +1,7 @@
-"""Outlines of boxes that move along with their image, and are cut off where it ends.
+"""Outlines of boxes that move with their image, and are clipped at its edges.
 
-An upright box around a turned box is larger than it, and one around that after the next turn larger still. So what is
-carried through a composite is the outline; the box around it is taken once, at the end.
+Upright boxes around rotated boxes would grow with every rotation. So a composite moves outlines; the box around an
+outline is computed once, at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_AREA = 1e-9
 
 @dataclass(frozen=True)
 class Outline:
-    """A polygon on an image; `left` is the share of it that no edge of the image has cut off so far."""
+    """A polygon on an image; `left` is the share of its area that was not clipped so far."""
 
     corners: Corners
     left: float = 1.0
@@ -36,29 +36,21 @@ class Outline:
         return cls(np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]], np.float64))
 
     def moved(self, corners: Corners, size: Size) -> Outline:
-        """It once its corners have moved to these, cut off at the edges of the image."""
+        """Return the outline with moved corners, clipped at the edges of the image."""
         inside = cut(corners, size)
         whole = area(corners)
         return Outline(inside, self.left * area(inside) / whole if whole > NO_AREA else 0.0)
 
     @property
     def box(self) -> Floats:
-        """The upright box around it; without area where nothing is left.
-
-        >>> Outline(np.array([[0, 2], [2, 0], [4, 2], [2, 4.0]])).box.tolist()
-        [0.0, 0.0, 4.0, 4.0]
-        """
+        """The upright box around it, without area if nothing is left."""
         if not len(self.corners):
             return np.zeros(4)
         return np.concatenate([self.corners.min(axis=0), self.corners.max(axis=0)])
 
 
 def area(corners: Corners) -> float:
-    """The area within (Gauss's formula), whichever way round the corners are named.
-
-    >>> area(np.array([[0, 0], [4, 0], [4, 2.0]]))
-    4.0
-    """
+    """The area of a polygon (Gauss's formula)."""
     if len(corners) < 3:
         return 0.0
     x, y = corners.T
@@ -66,11 +58,7 @@ def area(corners: Corners) -> float:
 
 
 def cut(corners: Corners, size: Size) -> Corners:
-    """What of a polygon is on the image (Sutherland and Hodgman, 1974), edge after edge of the image.
-
-    >>> cut(np.array([[-2, 0], [2, 0], [2, 2], [-2, 2.0]]), (10, 10)).tolist()
-    [[0.0, 0.0], [2.0, 0.0], [2.0, 2.0], [0.0, 2.0]]
-    """
+    """Clip a polygon at the edges of the image (Sutherland and Hodgman, 1974)."""
     height, width = size
     if (corners >= 0).all() and (corners <= (width, height)).all():
         return corners
@@ -80,7 +68,6 @@ def cut(corners: Corners, size: Size) -> Corners:
 
 
 def _half(corners: Corners, axis: int, limit: float, sign: int) -> Corners:
-    """What of a polygon is on the inner side of a line."""
     depth = sign * (corners[:, axis] - limit)
     if (depth >= 0).all():
         return corners
@@ -98,11 +85,7 @@ def _half(corners: Corners, axis: int, limit: float, sign: int) -> Corners:
 
 
 def contains(corners: Corners, x: NDArray[np.floating], y: NDArray[np.floating]) -> Bools:
-    """Which points lie within a polygon: those from which a ray crosses its edges an odd number of times.
-
-    >>> contains(np.array([[0, 0], [4, 0], [0, 4.0]]), np.array([1.0, 3]), np.array([1.0, 3])).tolist()
-    [True, False]
-    """
+    """A mask of the points within a polygon: a ray from them crosses its edges an odd number of times."""
     inside = np.zeros(np.shape(x), bool)
     for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
         if y1 != y2:
@@ -112,68 +95,49 @@ def contains(corners: Corners, x: NDArray[np.floating], y: NDArray[np.floating])
 
 
 def seen(outlines: list[Corners], across: NDArray[np.floating], down: NDArray[np.floating]) -> list[Corners]:
-    """The outlines of the pixels that show a place within each; none where no pixel does.
+    """The outlines of the pixels that show a place within each; empty if no pixel does.
 
-    `across` and `down` are the place that each pixel shows. They may fold the image, so that there is no inverse to
-    send corners through.
+    `across` and `down` are the place that each pixel shows. They may fold the image and have no inverse.
     """
-    return [_around(*_showing(corners, across, down)) for corners in outlines]
+    return [_around_pixels(corners, across, down) if len(corners) else corners for corners in outlines]
 
 
-def _showing(
-    corners: Corners, across: NDArray[np.floating], down: NDArray[np.floating]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows and columns of the pixels that show a place within an outline."""
-    if not len(corners):
-        return np.zeros((2, 0), np.intp)[0], np.zeros((2, 0), np.intp)[1]
+def _around_pixels(corners: Corners, across: NDArray[np.floating], down: NDArray[np.floating]) -> Corners:
+    """An outline around the pixels: down along the first of each row, and up along the last."""
     (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
     row, column = np.nonzero((across >= left) & (across <= right) & (down >= top) & (down <= bottom))
     upright = len(corners) == 4 and (np.isin(corners, [[left, top], [right, bottom]])).all()
-    if upright:
-        return row, column
-    within = contains(corners, across[row, column], down[row, column])
-    return row[within], column[within]
-
-
-def _around(row: NDArray[np.intp], column: NDArray[np.intp]) -> Corners:
-    """An outline around pixels: down along the first of each row, and up along the last."""
+    if not upright:
+        within = contains(corners, across[row, column], down[row, column])
+        row, column = row[within], column[within]
     if not len(row):
         return np.zeros((0, 2))
     rows, first = np.unique(row, return_index=True)  # pixels come row by row
     starts = column[first]
     ends = column[np.append(first[1:], len(row)) - 1] + 1
-    left = np.column_stack([np.repeat(starts, 2), np.column_stack([rows, rows + 1]).ravel()])
-    right = np.column_stack([np.repeat(ends, 2), np.column_stack([rows, rows + 1]).ravel()])
-    return np.concatenate([left, right[::-1]]).astype(np.float64)
+    heights = np.column_stack([rows, rows + 1]).ravel()
+    sides = [np.column_stack([np.repeat(side, 2), heights]) for side in (starts, ends)]
+    return np.concatenate([sides[0], sides[1][::-1]]).astype(np.float64)
 
 
-# Per pixel of an image (height, width), the place that it shows: x and y in pixels from the outer corner of the first.
+# The place that each pixel (height, width) shows: x and y in pixels from the outer corner of the first pixel.
 Places = tuple[NDArray[np.floating], NDArray[np.floating]]
 
 
 def looked_up(mask: Array, places: Places, void: int) -> Array:
-    """The label at the place that each pixel shows; `void` where that is outside the image.
-
-    >>> across, down = np.meshgrid([1.5, 2.5], [0.5, 1.5])
-    >>> looked_up(np.array([[1, 2], [3, 4]]), (across, down), void=-1).tolist()
-    [[2, -1], [4, -1]]
-    """
+    """The label at the place that each pixel shows; `void` if it is outside the image."""
     across, down = places
     height, width = mask.shape
-    inside = (across >= 0) & (across < width) & (down >= 0) & (down < height)  # what is not a number is not
+    inside = (across >= 0) & (across < width) & (down >= 0) & (down < height)  # False for NaN
     moved = np.full(mask.shape, void, mask.dtype)
     moved[inside] = mask[down[inside].astype(np.intp), across[inside].astype(np.intp)]
     return moved
 
 
 def through(first: Places, then: Places) -> Places:
-    """Where a pixel looks in the end: `then` says where in the changed image, `first` where that is in the original.
+    """The places that pixels show after two changes: `then` in the changed image, `first` in the original.
 
-    Label maps that were looked up step by step would drift by half a pixel with each.
-
-    >>> across, down = np.meshgrid([0.5, 1.5, 2.5], [0.5, 1.5, 2.5])
-    >>> through((across - 0.25, down), (across + 0.75, down))[0][0].tolist()
-    [1.0, 2.0, nan]
+    Label maps that are looked up step by step would drift by half a pixel with each.
     """
     x, y = (np.asarray(place - 0.5, np.float32) for place in then)  # of pixel centres
     found = [
@@ -188,7 +152,7 @@ def through(first: Places, then: Places) -> Places:
 
 
 def check_masks(masks: ArrayLike, void: int) -> Array:
-    """Label maps as an array (images, height, width) of whole numbers, of which `void` can be one, or an InputError."""
+    """Return label maps as an array (images, height, width) of an integer type that can hold `void`."""
     given = np.asarray(masks)
     if given.ndim != 3 or given.dtype.kind not in "iu":
         raise InputError(

@@ -1,4 +1,4 @@
-"""A perturbation: a function with a severity, checked around every call, and what moves along with its images."""
+"""A perturbation: a function with severities, checked around every call, that may also move boxes and label maps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from testifai.perturb.validation import (
     check_batch,
     check_indices,
     check_size,
-    checked_form,
+    is_float,
     is_tensor,
     kind,
     protected,
@@ -32,23 +32,23 @@ from testifai.support.types import Array, Floats
 from testifai.support.user_code import ANY_FAULT
 from testifai.support.validation import choice, number, whole
 
-Parameter: TypeAlias = Any  # of a severity: a number, a tuple, text, as the function takes it
-Changed: TypeAlias = Any  # what a function returns: a batch if it is correct, which is checked
+Parameter: TypeAlias = Any  # of a severity: a number, a tuple or a text, as the function needs it
+Changed: TypeAlias = Any  # the result of a function, which is checked to be a batch
 Function = Callable[[Any, Parameter, Rng], Changed]
 Term: TypeAlias = Any  # numbers of some kind with +, − and ×: arrays, or nodes of a graph
-# The same as plain arithmetic, which a formal verifier can be given: f(ops, images, parameter) -> images in grey levels
-# that are neither rounded nor clipped. `ops` has `image_shape` and `channel_means` for the kind of number.
+# A formula for formal verifiers, f(ops, images, parameter) -> images in grey levels, neither rounded nor clipped.
+# `ops` has `image_shape` and `channel_means` for the kind of number.
 Smooth = Callable[[Any, Term, Term], Term]
 BoxFunction = Callable[[list[Floats], Parameter, Rng, Size], list[Floats]]
-LEVEL = -1  # takes the place of the severity's number in the draws of levels
+LEVEL = -1  # replaces the severity in the draws of levels
 SHOWN = 5  # parameters in a repr
 
 
 class Shows(Protocol):
     """Yields, image after image, the place in the original that each pixel shows.
 
-    It may also have a method `outlines(corners, parameter, rng, size)` that moves the corners of outlines exactly;
-    otherwise an outline becomes that of the pixels that show a place within it.
+    An optional method `outlines(corners, parameter, rng, size)` moves the corners of outlines exactly; otherwise an
+    outline becomes that of the pixels that show a place within it.
     """
 
     def __call__(self, parameter: Parameter, rng: Rng, size: Size, /) -> Iterator[Places]: ...
@@ -68,11 +68,11 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class _Call:
-    """The parameter of one call, and what its draws follow besides the perturbation's name."""
+    """The parameter of one call, and what its draws depend on besides the perturbation's name."""
 
     parameter: Parameter
     severity: int
-    where: str  # in errors
+    where: str  # for errors
     seed: int
     indices: NDArray[np.integer]
     occurrence: int
@@ -141,32 +141,27 @@ class Perturbation:
         if self.boxes is not None and not callable(self.boxes):
             raise InputError(f"{wrong} boxes is {self.boxes!r}; it must be callable as f(boxes, parameter, rng, size)")
         if self.levels is not None:
-            object.__setattr__(self, "levels", self._checked_levels(self.levels))
+            try:
+                off, strongest = map(float, self.levels)
+            except (TypeError, ValueError):
+                off = strongest = math.nan
+            if not (math.isfinite(off) and math.isfinite(strongest) and off != strongest):
+                raise InputError(f"{wrong} levels is {self.levels!r}; give two different numbers (off, strongest)")
+            object.__setattr__(self, "levels", (off, strongest))
 
     def __repr__(self) -> str:
         parameters = self.severities[1:]
         shown = ", ".join(map(str, parameters[:SHOWN])) + (", …" if len(parameters) > SHOWN else "")
         return f"<Perturbation {self.name}: severities 1 to {len(parameters)} ({shown})>"
 
-    def _checked_levels(self, levels: Iterable[float]) -> tuple[float, float]:
-        try:
-            off, strongest = map(float, levels)
-        except (TypeError, ValueError):
-            off = strongest = math.nan
-        if not (math.isfinite(off) and math.isfinite(strongest) and off != strongest):
-            raise InputError(
-                f"perturbation '{self.name}': levels is {levels!r}; give two different numbers (off, strongest)"
-            )
-        return off, strongest
-
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The columns of a table that are changed; None: all that fit."""
+        """Names of the columns of a table that are changed; None: all of a fitting kind."""
         return self.table if isinstance(self.table, tuple) else None
 
     @property
     def moves(self) -> bool:
-        """Whether it says that pixels move, and with them boxes or masks."""
+        """True if pixels move, and boxes or masks with them."""
         return self.boxes is not None or self.shows is not None
 
     def check_severity(self, severity: int) -> int:
@@ -293,7 +288,13 @@ class Perturbation:
         if call is None or not self.moves:
             return given
         with self._blamed(f"{call.where} on boxes"):
-            return self._moved_boxes(given, call, size)
+            if self.boxes is None:
+                moved = self._moved_outlines([[Outline.of(box) for box in image] for image in given], call, size)
+                return [np.array([outline.box for outline in image]).reshape(-1, 4) for image in moved]
+            rows = [np.asarray(one) for one in self.boxes(given, call.parameter, call.rng(self.name), size)]
+            if [one.shape for one in rows] != [one.shape for one in given]:
+                raise InputError(f"at {call.where} returned boxes of another number")
+            return rows
 
     def apply_outlines(
         self,
@@ -329,7 +330,7 @@ class Perturbation:
         with self._blamed(f"{call.where} on outlines"):
             if self.boxes is None:
                 return self._moved_outlines(given, call, check_size(size))
-            # A function for boxes knows nothing else, nor says what it has cut off.
+            # A function for boxes does not move other outlines, nor return what it has cut off.
             rows = [np.array([outline.box for outline in image]).reshape(-1, 4) for image in given]
             moved = self.boxes(rows, call.parameter, call.rng(self.name), check_size(size))
         return [
@@ -394,15 +395,6 @@ class Perturbation:
         with self._blamed("masks"):
             yield from self.shows(parameter, rng, check_size(size))
 
-    def _moved_boxes(self, given: list[Floats], call: _Call, size: Size) -> list[Floats]:
-        if self.boxes is None:
-            moved = self._moved_outlines([[Outline.of(box) for box in image] for image in given], call, size)
-            return [np.array([outline.box for outline in image]).reshape(-1, 4) for image in moved]
-        rows = [np.asarray(one) for one in self.boxes(given, call.parameter, call.rng(self.name), size)]
-        if [one.shape for one in rows] != [one.shape for one in given]:
-            raise InputError(f"at {call.where} returned boxes of another number")
-        return rows
-
     def _moved_outlines(self, given: list[list[Outline]], call: _Call, size: Size) -> list[list[Outline]]:
         assert self.shows is not None
         corners: list[list[Corners]] = [[outline.corners for outline in image] for image in given]
@@ -422,14 +414,12 @@ class Perturbation:
     def _at_severity(
         self, severity: int, count: int, seed: int, indices: ArrayLike | None, occurrence: int
     ) -> _Call | None:
-        """The call for inputs at a severity; None where nothing is to be done."""
+        """The call for inputs at a severity; None if nothing is to be done."""
         severity = self.check_severity(severity)
         if severity == 0 or not count:
             return None
-        numbers = check_indices(indices, count)
-        return _Call(
-            self.severities[severity], severity, f"severity {severity}", whole("seed", seed), numbers, occurrence
-        )
+        given, numbers = self.severities[severity], check_indices(indices, count)
+        return _Call(given, severity, f"severity {severity}", whole("seed", seed), numbers, occurrence)
 
     def _at_level(
         self, level: float, count: int, seed: int, indices: ArrayLike | None, occurrence: int
@@ -489,7 +479,7 @@ class Perturbation:
 
     @contextmanager
     def _blamed(self, where: str) -> Iterator[None]:
-        """Report any error raised in here as an InputError of one line with the perturbation's name."""
+        """Convert errors to InputErrors of one line with the perturbation's name."""
         try:
             yield
         except InputError as error:
@@ -511,10 +501,18 @@ class Perturbation:
         same_kind = is_tensor(result) if is_tensor(batch) else isinstance(result, np.ndarray)
         if not same_kind:
             raise InputError(f"{wrong} {kind(result)}; expected {'a tensor' if is_tensor(batch) else 'an array'}")
-        checked: Batch = checked_form(result, batch, wrong)
+        if is_float(result) and is_float(batch):
+            # Draws are float64, also for float32 inputs.
+            result = result.to(batch.dtype) if is_tensor(batch) else result.astype(batch.dtype, copy=False)
+        if result.shape != batch.shape or result.dtype != batch.dtype:
+            raise InputError(
+                f"{wrong} {result.dtype} of shape {tuple(result.shape)}; "
+                f"expected {batch.dtype} of shape {tuple(batch.shape)}, as given"
+            )
+        checked: Batch = result if is_tensor(result) or result.flags.writeable else result.copy()
         return checked
 
 
 def second(name: str) -> str:
-    """The name that the draws of the second texts of pairs go by: equal texts are not changed alike."""
+    """The name in the draws of the second texts of pairs: equal texts get different changes."""
     return f"{name} (second)"

@@ -56,9 +56,4 @@ SEVERITIES: dict[str, list[Parameter]] = {
 # On photographs these move away from the original and back again: the affine part of elastic_transform shrinks, more
 # frost makes up for the darker image below it, glass_blur blurs more where it swaps less, colours first fade and then
 # get stronger, and mud covers less than the water before it.
-register(
-    "cifar_c",
-    __name__,
-    SEVERITIES,
-    not_growing=["elastic_transform", "frost", "glass_blur", "saturate", "spatter"],
-)
+register("cifar_c", SEVERITIES, not_growing=["elastic_transform", "frost", "glass_blur", "saturate", "spatter"])

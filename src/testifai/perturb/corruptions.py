@@ -1,22 +1,20 @@
 """The nineteen corruptions of ImageNet-C and CIFAR-C, each written once; the two suites hold the parameters.
 
-D. Hendrycks and T. Dietterich, "Benchmarking neural network robustness to common corruptions and perturbations"
-(ICLR 2019, arXiv:1903.12261). The published code and its packaged form by C. Michaelis and others
-(imagecorruptions, arXiv:1907.07484) define what each does. Lengths are in pixels, as published, whatever the size
-of the image. Where this differs on purpose:
+D. Hendrycks and T. Dietterich, "Benchmarking neural network robustness to common corruptions and perturbations" (ICLR
+2019, arXiv:1903.12261). The published code and its package by C. Michaelis and others (imagecorruptions,
+arXiv:1907.07484) define each. Lengths are in pixels, as published, for images of any size. Intended differences:
 
-- results are rounded to whole grey levels, not cut off, which keeps half a level of brightness;
-- blur along a line repeats the edge pixel also where the line is longer than the image, so no light is lost;
-- angles are whole degrees; the blur of snow goes down where the original goes up, which is the same once the
-  layer and its half turn are added;
+- results are rounded to grey levels, not truncated, which keeps half a level of brightness;
+- blur along a line repeats the edge pixel also if the line is longer than the image, so no light is lost;
+- angles are whole degrees; the blur of snow goes down, the original up: the same after the half turn is added;
 - enlarged images are trimmed evenly on both sides, as in the paper's code (the package trims one side);
-- elastic displacements of CIFAR-C, an affine map and then local shifts, are one interpolation, not two, and the
-  affine map is drawn from the result to the image, not the other way round;
-- frost lies in generated textures, not in the photographs of the original;
-- colours that fall on grey images are reduced to their luma.
+- elastic displacements of CIFAR-C, an affine map and local shifts, are one interpolation, not two, and the affine map
+  is sampled from the result to the image, not in the other direction;
+- frost has generated textures, not the original's photographs;
+- colours on grey images are reduced to their luma.
 
-Two slips of the published code are kept, because the benchmark's images have them: glass blur copies pixels where
-it means to swap them, and the two largest discs out of focus weigh 1 % too much.
+Two errors of the published code are kept, because the benchmark's images have them: glass blur copies pixels instead of
+swapping them, and the two largest discs out of focus weigh 1 % too much.
 """
 
 from __future__ import annotations
@@ -40,45 +38,32 @@ _MUD = (63.0, 42.0, 20.0)
 _EMBOSS = ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
 _BOX = ((1, 1, 1),) * 3
 
-# Published apart, for tuning on; the fifteen others are the benchmark.
+# Published separately, for tuning; the fifteen others are the benchmark.
 EXTRA = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 
-# Where images are sorted by angle, or pixels of all images swapped at once, work pays off for many at a time.
+# Sorting images by angle, or swapping pixels of all images together, pays off for large batches.
 _SLABS = {"glass_blur": GROUPED, "motion_blur": GROUPED, "snow": 2**20}
 _SMOOTH = {"brightness": brighter, "contrast": stretched}
 
 
-def register(suite: str, module: str, tables: Mapping[str, Sequence[Parameter]], not_growing: Sequence[str]) -> None:
+def register(suite: str, tables: Mapping[str, Sequence[Parameter]], not_growing: Sequence[str]) -> None:
     """Register the corruptions under the suite's name with its severities.
 
     A table that begins with a number has a continuous level from that number (off) to its last.
     """
     for name, table in tables.items():
         growing = name not in not_growing
-        full_name = f"{suite}.{name}"
-        formula = _owned(globals()[name], module)
         if name == "elastic_transform":
-            displacement_perturbation(full_name, table, growing=growing)(formula)
+            displacement_perturbation(f"{suite}.{name}", table, growing=growing)(elastic_transform)
             continue
         image_perturbation(
-            full_name,
+            f"{suite}.{name}",
             table,
             growing=growing,
             levels=None if table[0] is None else (table[0], table[-1]),
             slab=_SLABS.get(name, SLAB),
             smooth=_SMOOTH.get(name),
-        )(formula)
-
-
-def _owned(formula: Callable[..., Images], module: str) -> Callable[..., Images]:
-    """The formula as a function of the suite's own module: the registry keeps a suite's names for its module."""
-
-    @functools.wraps(formula)
-    def function(*arguments: object) -> Images:
-        return formula(*arguments)
-
-    function.__module__ = module
-    return function
+        )(globals()[name])
 
 
 def gaussian_noise(ops: ModuleType, images: Images, sigma: float, rng: Draws) -> Images:
@@ -112,7 +97,7 @@ def gaussian_blur(ops: ModuleType, images: Images, sigma: float, rng: Draws) -> 
 
 def glass_blur(ops: ModuleType, images: Images, parameter: tuple[float, int, int], rng: Draws) -> Images:
     """Blur, put neighbours in the place of pixels, blur; (sigma, farthest neighbour, times) in pixels."""
-    # Meant to swap; the published code swaps through views, which copies, and so were the benchmark's images made.
+    # The published code means to swap, but copies through views; the benchmark's images were made like this.
     sigma, radius, times = parameter
     height, width, _ = ops.image_shape(images)
     images = ops.gaussian(images, sigma)
@@ -145,16 +130,14 @@ def zoom_blur(ops: ModuleType, images: Images, parameter: tuple[float, float], r
 
 
 def snow(ops: ModuleType, images: Images, parameter: tuple[float, ...], rng: Draws) -> Images:
-    """Whiten the image and let enlarged, blurred flakes fall on it.
-
-    (mean and deviation of the flakes' noise, their enlargement, the least that counts, radius and sigma of their
-    blur, share of the image that is not whitened)
-    """
+    """Whiten the image and let enlarged, blurred flakes fall on it."""
+    # Flakes: mean and deviation of their noise, enlargement, threshold, radius and sigma of their blur; and the share
+    # of the image that is not whitened.
     mean, deviation, factor, least, radius, sigma, kept = parameter
     height, width, _ = ops.image_shape(images)
     (rows, down), (columns, across) = (_enlarged(side, factor) for side in (height, width))
     noise = ops.take(draws.normal(255 * mean, 255 * deviation), rng.field((rows, columns)))
-    # The lower end, where blur repeats what it finds, falls on a row of the noise, as the upper end does there.
+    # The lower end, where blur repeats the edge, is on a row of the noise, as the published upper end is.
     flakes = ops.resample(noise, down * np.arange(height)[::-1], across * np.arange(width)[::-1])
     flakes = ops.levels(ops.where(flakes < 255 * least, 0.0, flakes))
     # Lines are within 45 degrees of the x axis; falling snow is within 45 degrees of the y axis.
@@ -200,11 +183,8 @@ def contrast(ops: ModuleType, images: Images, factor: float, rng: Draws) -> Imag
 def elastic_transform(
     ops: ModuleType, parameter: tuple[float, float, float], rng: Draws, height: int, width: int
 ) -> tuple[Layer, Layer]:
-    """Move pixels locally and the image as a whole.
-
-    (strength and sigma of the local shifts, largest shift of three points that move the whole), as shares of the
-    image's side
-    """
+    """Move pixels locally and the image as a whole."""
+    # Strength and sigma of local shifts, and the largest shift of three points, as shares of the image's side.
     strength, sigma, affine = parameter
     dx, dy = (ops.uniform(rng.field((height, width)), -strength * height, strength * height) for _ in range(2))
     if sigma > 0:
@@ -228,11 +208,8 @@ def jpeg_compression(ops: ModuleType, images: Images, quality: int, rng: Draws) 
 
 
 def spatter(ops: ModuleType, images: Images, parameter: tuple[float, ...], rng: Draws) -> Images:
-    """Splash water or mud.
-
-    (mean, deviation and sigma of the noise that is the liquid, the least that counts, strength of water or
-    blur of mud, 0 for water and 1 for mud)
-    """
+    """Splash water or mud."""
+    # Mean, deviation, sigma and threshold of the noise for the liquid; strength of water or blur of mud.
     mean, deviation, sigma, least, amount, is_mud = parameter
     height, width, _ = ops.image_shape(images)
     liquid = ops.gaussian(ops.take(draws.normal(mean, deviation), rng.field((height, width))), sigma)
@@ -243,7 +220,6 @@ def spatter(ops: ModuleType, images: Images, parameter: tuple[float, ...], rng: 
         return _by_channel(ops, images, lambda values, channel: values + cover * (mud[channel] - values))
     depth = ops.levels(ops.where(liquid < least, 0.0, 255 * liquid))
     drops = ops.floats(depth) * _relief(ops, depth)
-    # Where there is no drop at all, there is nothing to scale.
     drops = drops * (amount / ops.maximum(ops.largest(drops), 1.0))
     water = _colour(_WATER, images)
     return _by_channel(ops, images, lambda values, channel: values + water[channel] * drops)
@@ -256,10 +232,10 @@ def saturate(ops: ModuleType, images: Images, parameter: tuple[float, float], rn
 
 @functools.cache
 def _disc_weight(radius: float, softness: float) -> float:
-    """What the published disc weighs as a whole.
+    """The total weight of the published disc.
 
-    Its edge is softened within a frame of ±8 or ±radius pixels, mirrored at the frame: a disc that fills the frame
-    gains a little more than 1 %, which is in the benchmark's images.
+    Its edge is softened in a frame of ±8 or ±radius pixels, mirrored at the frame: a disc that fills the frame gains
+    a little more than 1 %, as in the benchmark's images.
     """
     reach = max(8, math.ceil(radius))
     squares = np.arange(-reach, reach + 1) ** 2
@@ -274,22 +250,19 @@ def _disc_weight(radius: float, softness: float) -> float:
 
 
 def _enlarged(side: int, factor: float) -> tuple[int, float]:
-    """How many pixels of a side an enlargement shows, and the step between places that neighbours show.
-
-    As published: ⌈side / factor⌉ pixels are enlarged such that the first and the last stay the ends.
-    """
+    """Pixels of a side that an enlargement shows, and the step between the places of neighbours, as published."""
     part = int(np.ceil(side / factor))
     return part, (part - 1) / max(round(part * factor) - 1, 1)
 
 
 def _middle(side: int, factor: float) -> tuple[float, float]:
-    """Where the first pixel of an enlargement about the middle looks, and the step to the next."""
+    """The place that the first pixel of an enlargement about the middle shows, and the step to the next."""
     part, step = _enlarged(side, factor)
     return (side - part) // 2 + (round(part * factor) - side) // 2 * step, step
 
 
 def _affine_shift(ops: ModuleType, rng: Draws, dx: Layer, dy: Layer, affine: float) -> tuple[Layer, Layer]:
-    """The shift, at the places that are shifted already, of the affine map that moves three points at random."""
+    """The shift of already shifted places by the affine map that moves three points at random."""
     height, width = dx.shape[1:]
     reach = affine * min(height, width)
     moves = rng.uniform((3, 2), -reach, reach)
@@ -303,7 +276,6 @@ def _affine_shift(ops: ModuleType, rng: Draws, dx: Layer, dy: Layer, affine: flo
 
 
 def _relief(ops: ModuleType, depth: Layer) -> Layer:
-    """Light and shade of drops, 0..255, from the distance to their edges."""
     away = ops.distance(ops.canny(depth, 50, 150), 20.0)
     even = ops.equalise(ops.levels(_filter(ops, away, _BOX) / 9 - 0.5))
     lit = ops.clip(_filter(ops, ops.floats(even), _EMBOSS), 0.0, 255.0)
@@ -326,14 +298,13 @@ def _filter(ops: ModuleType, layer: Layer, kernel: Sequence[Sequence[int]]) -> L
 
 
 def _colour(colour: tuple[float, float, float], images: Images) -> tuple[float, ...]:
-    """A colour's levels in the channels of the images; its luma in grey ones."""
     if images.shape[-1] == 3:
         return colour
     return (sum(weight * level for weight, level in zip(_LUMA, colour, strict=True)),)
 
 
 def _by_channel(ops: ModuleType, images: Images, change: Callable[[Layer, int], Layer]) -> Images:
-    """Images whose channels, each as a layer, have been changed by f(layer, channel): layers need no broadcasting."""
+    """Images whose channels, each as a layer, are changed by f(layer, channel)."""
     made = ops.zeros(images, images.shape)
     for channel in range(images.shape[-1]):
         made[..., channel] = change(ops.floats(images[..., channel]), channel)

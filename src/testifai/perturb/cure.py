@@ -1,10 +1,10 @@
 """The twelve challenging conditions of CURE-TSR for traffic signs, each at five levels.
 
 Temel, Kwon, Prabhushankar & AlRegib, "CURE-TSR: challenging unreal and real environments for traffic sign
-recognition" (2017, arXiv:1712.02463) name the conditions and show them; they were made with video effects whose
-settings are not published in full. Names and kinds of change are theirs, formulas and levels are ours: chosen
-by eye on signs of 32×32, from just visible to hardly readable. Lengths are in pixels of an image whose shorter
-side has 32 and grow with the image; blurs of images of more than 512 pixels are worked out at 512.
+recognition" (2017, arXiv:1712.02463) made the conditions with video effects whose settings are not published in full.
+Names and kinds of change are theirs, formulas and levels are ours: chosen by eye on signs of 32×32, from just visible
+to hardly readable. Lengths are in pixels of an image whose shorter side has 32 and grow with the image; blurs of images
+of more than 512 pixels are computed at 512.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ import math
 from types import ModuleType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.perturb import rng as draws
-from testifai.perturb.images import Draws, Images, Layer, coarsely, image_perturbation, times
+from testifai.perturb.images import Draws, Images, Layer, coarsely, image_perturbation, relevelled, times
 from testifai.perturb.textures import plasma
 from testifai.support.types import Floats
 
 _SIDE = 32
 _WHITE = 255.0
 _FLAKES = (1.3, 2.0, 3.2)
-# The two coordinates of a random direction, for every word.
+# Cosine and sine of a random direction, for every word.
 _COSINE, _SINE = (wave(2 * np.pi * draws.QUANTILES).astype(np.float32) for wave in (np.cos, np.sin))
 
 
@@ -49,7 +48,7 @@ def codec_error(ops: ModuleType, images: Images, quality_share_reach: tuple[int,
     rows, columns = np.arange(height) // block, np.arange(width) // block
     words = rng.field((3, int(rows[-1]) + 1, int(columns[-1]) + 1))
     broken = ops.uniform(words[:, 0]) < share
-    # Whole pixels at whole places: nothing is interpolated, and the edges of the blocks stay sharp.
+    # Moves are whole pixels: without interpolation the edges of the blocks stay sharp.
     moves = (ops.where(broken, ops.uniform(words[:, axis], -reach, reach + 1) // 1, 0.0) for axis in (1, 2))
     return ops.displace(ops.jpeg(images, quality), *(ops.resample(move, rows, columns) for move in moves))
 
@@ -57,7 +56,7 @@ def codec_error(ops: ModuleType, images: Images, quality_share_reach: tuple[int,
 @image_perturbation("cure.darken", [1.0, 0.75, 0.55, 0.4, 0.27, 0.17], smooth=times)
 def darken(ops: ModuleType, images: Images, factor: float, rng: Draws) -> Images:
     """Let less light in: every level times a factor."""
-    return ops.lookup(images, _table(np.arange(256) * factor))
+    return relevelled(ops, images, np.arange(256) * factor)
 
 
 @image_perturbation("cure.dirty_lens", [None, (0.7, 0.6), (0.62, 0.7), (0.54, 0.8), (0.46, 0.9), (0.38, 0.97)])
@@ -73,7 +72,7 @@ def dirty_lens(ops: ModuleType, images: Images, clean_density: tuple[float, floa
 @image_perturbation("cure.exposure", [1.0, 1.4, 1.9, 2.7, 4.0, 6.0], smooth=times)
 def exposure(ops: ModuleType, images: Images, gain: float, rng: Draws) -> Images:
     """Expose for too long: every level times a gain, cut off at white."""
-    return ops.lookup(images, _table(np.arange(256) * gain))
+    return relevelled(ops, images, np.arange(256) * gain)
 
 
 @image_perturbation("cure.gaussian_blur", [0.0, 0.6, 1.0, 1.5, 2.2, 3.2])
@@ -94,11 +93,11 @@ def rain(ops: ModuleType, images: Images, drops_density: tuple[float, float], rn
     drops, density = drops_density
     height, width, _ = ops.image_shape(images)
     scale = _scale(ops, images)
-    # Streaks are one place wide: a quarter of a pixel of an image of 32, but at least a pixel of this one.
+    # Streaks are a quarter of a pixel wide in an image of 32, but at least a pixel of this one.
     place = max(1.0, scale / 4)
     rows, columns = (np.arange(length) / place for length in (height, width))
     length = 8 * scale / place
-    # Lines are blurred along rows, so the rain falls sideways until the axes are exchanged.
+    # Lines are blurred along rows, so rain falls sideways until the axes are exchanged.
     falling = ops.take(draws.chosen(drops * place / scale), rng.field((_count(columns), _count(rows))))
     sky = ops.levels(_WHITE * falling)[..., None]
     streaks = ops.floats(ops.line_blur(sky, rng.integers(-20, 21), length, 0.75 * length))[..., 0]
@@ -127,7 +126,7 @@ def snow(ops: ModuleType, images: Images, flakes_veil: tuple[float, float], rng:
     share, veil = flakes_veil
     height, width, _ = ops.image_shape(images)
     small, middle, large = (_spots(ops, rng, height, width, size * _scale(ops, images), share) for size in _FLAKES)
-    # The outer part of a spot has the four corners of its cell; without it, flakes are round.
+    # Without their outer parts, spots are round.
     flakes = ops.maximum(ops.maximum(small, middle), large) * 2.0 - 0.5
     return _blend(ops, images, _WHITE, ops.clip(flakes, veil, 1.0))
 
@@ -146,14 +145,7 @@ def _scale(ops: ModuleType, images: Images) -> float:
     return float(min(height, width) / _SIDE)
 
 
-def _table(levels: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """A table from each grey level to another one."""
-    table: NDArray[np.uint8] = np.clip(np.floor(levels + 0.5), 0, 255).astype(np.uint8)
-    return table
-
-
 def _blend(ops: ModuleType, images: Images, level: float, share: Layer) -> Images:
-    """Images moved towards a grey level by a share, a layer, of the way."""
     pixels = ops.floats(images)
     way = level - pixels
     way *= share[..., None]
@@ -169,5 +161,4 @@ def _spots(ops: ModuleType, rng: Draws, height: int, width: int, size: float, sh
 
 
 def _count(places: Floats) -> int:
-    """How many whole places there are around those given, from 0 on."""
     return math.ceil(float(places[-1])) + 1

@@ -1,13 +1,11 @@
 """DeepTest by Y. Tian, K. Pei, S. Jana and B. Ray (ICSE 2018, arXiv:1708.08559): camera images from a car.
 
-The paper has ten levels of most transformations. Translate, scale, contrast and brightness have the five levels
-that are usual for object detection from cars; shear and rotate every second one of the ten. The published sizes
-of the four blurs come first and are continued to five levels; of the bilateral blur, published at one level
-only, that is level 3.
+The paper has ten levels of most transformations. Translate, scale, contrast and brightness have the five levels that
+are usual for object detection from cars; shear and rotate every second one of the ten. The published sizes of the four
+blurs are continued to five levels; the one published level of the bilateral blur is level 3.
 
-Distances of translate are for images of 480 rows and more. In smaller images they shrink with the smaller side,
-so that 100 pixels are 6.7 in an image of 32×32. Windows of blurs are whole numbers of pixels and stay as they
-are. Scale enlarges about the centre and keeps the image's size. Places outside the image are black.
+Distances of translate are for images of at least 480 rows, and are scaled down with the smaller side of smaller ones.
+Windows of blurs are in pixels of any image. Scale enlarges about the centre; places outside the image are black.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from types import ModuleType
 import numpy as np
 
 from testifai.perturb.geometric import AffineChoice, about_centre, affine_perturbation, turn
-from testifai.perturb.images import GROUPED, Draws, Images, image_perturbation, plus, times
+from testifai.perturb.images import GROUPED, Draws, Images, image_perturbation, plus, relevelled, times
 
 _SIDE = 480
 
@@ -53,8 +51,7 @@ def rotate(degrees: float, rng: Draws, height: int, width: int) -> AffineChoice:
 )
 def contrast(ops: ModuleType, images: Images, gain: float, rng: Draws) -> Images:
     """Multiply all values by a gain."""
-    table = np.minimum(np.floor(np.arange(256) * gain + 0.5), 255)
-    return ops.lookup(images, table.astype(np.uint8))
+    return relevelled(ops, images, np.arange(256) * gain)
 
 
 @image_perturbation(
@@ -62,31 +59,24 @@ def contrast(ops: ModuleType, images: Images, gain: float, rng: Draws) -> Images
 )
 def brightness(ops: ModuleType, images: Images, bias: float, rng: Draws) -> Images:
     """Add a number of grey levels to all values."""
-    table = np.minimum(np.floor(np.arange(256) + bias + 0.5), 255)
-    return ops.lookup(images, table.astype(np.uint8))
+    return relevelled(ops, images, np.arange(256.0) + bias)
 
 
-@image_perturbation("deeptest.blur_average", severities=[1, 3, 4, 5, 6, 7])
-def blur_average(ops: ModuleType, images: Images, size: int, rng: Draws) -> Images:
-    """Take the mean of a square of pixels."""
-    return ops.box_blur(images, size)
-
-
-@image_perturbation("deeptest.blur_gaussian", severities=[1, 3, 5, 7, 9, 11])
-def blur_gaussian(ops: ModuleType, images: Images, size: int, rng: Draws) -> Images:
-    """Take the Gaussian mean of a square of pixels."""
-    # The deviation that OpenCV derives from a window's size.
-    sigma = 0.3 * ((size - 1) / 2 - 1) + 0.8
+def _gaussian(ops: ModuleType, images: Images, size: int, rng: Draws) -> Images:
+    sigma = 0.3 * ((size - 1) / 2 - 1) + 0.8  # as OpenCV derives it from the size of the window
     return ops.gaussian(images, sigma, truncate=(size - 1) / 2 / sigma)
 
 
-@image_perturbation("deeptest.blur_median", severities=[1, 3, 5, 7, 9, 11])
-def blur_median(ops: ModuleType, images: Images, size: int, rng: Draws) -> Images:
-    """Take the median of a square of pixels."""
-    return ops.median_blur(images, size)
-
-
-@image_perturbation("deeptest.blur_bilateral", severities=[0, 25, 50, 75, 100, 150])
-def blur_bilateral(ops: ModuleType, images: Images, sigma: float, rng: Draws) -> Images:
-    """Take the mean of a disc of 9 pixels across, weighted by likeness of colour; sigma in grey levels."""
-    return ops.bilateral_blur(images, 9, sigma, sigma)
+_SIZES = [1, 3, 5, 7, 9, 11]
+image_perturbation("deeptest.blur_average", [1, 3, 4, 5, 6, 7], "Take the mean of a square of pixels.")(
+    lambda ops, images, size, rng: ops.box_blur(images, size)
+)
+image_perturbation("deeptest.blur_gaussian", _SIZES, "Take the Gaussian mean of a square of pixels.")(_gaussian)
+image_perturbation("deeptest.blur_median", _SIZES, "Take the median of a square of pixels.")(
+    lambda ops, images, size, rng: ops.median_blur(images, size)
+)
+image_perturbation(
+    "deeptest.blur_bilateral",
+    [0, 25, 50, 75, 100, 150],
+    "Take the mean of a disc of 9 pixels across, weighted by likeness of colour; sigma in grey levels.",
+)(lambda ops, images, sigma, rng: ops.bilateral_blur(images, 9, sigma, sigma))

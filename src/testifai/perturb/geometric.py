@@ -21,13 +21,13 @@ from testifai.support.types import Floats
 
 __all__ = ["AffineChoice", "about_centre", "affine_perturbation", "displacement_perturbation", "turn"]
 
-# 2×3 matrices that take a pixel (x, y) of the result to the place it shows, and each image's choice among them
-# (None: the one there is).
+# 2×3 matrices that map a pixel (x, y) of the result to the place it shows, and each image's choice among them (None if
+# there is only one).
 AffineChoice = tuple[Any, NDArray[np.integer] | None]
 # An affine plan is f(parameter, rng, height, width) -> AffineChoice.
 AffinePlan = Callable[[Parameter, Draws, int, int], AffineChoice]
-# A displacement plan is f(ops, parameter, rng, height, width) -> (dx, dy): layers; pixel (x, y) of the result shows
-# the place (x + dx, y + dy).
+# A displacement plan is f(ops, parameter, rng, height, width) -> layers (dx, dy); pixel (x, y) of the result shows the
+# place (x + dx, y + dy).
 DisplacementPlan = Callable[[ModuleType, Parameter, Draws, int, int], tuple[Layer, Layer]]
 
 
@@ -53,7 +53,7 @@ def displacement_perturbation(
 ) -> Callable[[DisplacementPlan], Perturbation]:
     """Register a displacement plan as a perturbation of images and their boxes; the image is mirrored outside.
 
-    Boxes follow the images of arrays. Tensors have fields of their own, drawn on their device.
+    Boxes follow the images of arrays. Fields of tensors are other draws, on their device.
     """
 
     def register(plan: DisplacementPlan) -> Perturbation:
@@ -76,17 +76,13 @@ def displacement_perturbation(
 
 
 def turn(radians: float, height: int, width: int) -> Floats:
-    """The matrix of a turn about the centre: anticlockwise to the eye, as y points down.
-
-    >>> turn(math.pi / 2, 3, 3).round().tolist()
-    [[0.0, -1.0, 2.0], [1.0, 0.0, 0.0]]
-    """
+    """The matrix of a rotation about the centre: anticlockwise to the eye, as y points down."""
     cosine, sine = math.cos(radians), math.sin(radians)
     return about_centre([[cosine, -sine], [sine, cosine]], height, width)
 
 
 class _AffinePlaces:
-    """What pixels show after an affine plan; the corners of outlines move exactly."""
+    """`shows` of an affine plan, with exact corners of outlines."""
 
     def __init__(self, plan: AffinePlan) -> None:
         self.plan = plan
@@ -99,7 +95,7 @@ class _AffinePlaces:
     def outlines(
         self, outlines: list[list[Corners]], parameter: Parameter, rng: Rng, size: Size
     ) -> list[list[Corners]]:
-        """The corners where the inverse of each image's matrix takes them; pixel centres lie at halves."""
+        """The corners mapped by the inverse of each image's matrix; pixel centres are at halves."""
         return [
             [np.asarray((one - 0.5 - matrix[:, 2]) @ np.linalg.inv(matrix[:, :2]).T + 0.5) for one in image]
             for image, matrix in zip(outlines, self._matrices(parameter, rng, size), strict=True)

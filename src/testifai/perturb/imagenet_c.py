@@ -56,4 +56,4 @@ SEVERITIES: dict[str, list[Parameter]] = {
 # On photographs these move away from the original and back again: more frost makes up for the darker image below it,
 # glass of severity 3 scatters three times and that of 4 twice, colours first fade and then get stronger, the fewer
 # flakes of the third severity of snow make up for their size, and mud covers less than the water before it.
-register("imagenet_c", __name__, SEVERITIES, not_growing=["frost", "glass_blur", "saturate", "snow", "spatter"])
+register("imagenet_c", SEVERITIES, not_growing=["frost", "glass_blur", "saturate", "snow", "spatter"])

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.perturb.base import Options, Parameter, Perturbation, Term
@@ -16,14 +17,13 @@ from testifai.perturb.validation import is_tensor
 from testifai.support.types import Floats
 
 Images: TypeAlias = Any  # an array or a tensor
-Layer: TypeAlias = Any  # the same of one number per pixel, (N, H, W)
+Layer: TypeAlias = Any  # an array or a tensor of one number per pixel, (N, H, W)
 Draws: TypeAlias = Any  # an `Rng`, whose fields are of the kind of the images
-# The longest shorter side, in pixels, on which blurs that grow with the image are worked out.
-MOST = 512
+MOST = 512  # pixels of the shorter side at which blurs that grow with the image are computed at most
 
 
 def coarsely(ops: ModuleType, images: Images, change: Callable[[Images], Images]) -> Images:
-    """change(images), on images shrunk such that the shorter side is at most MOST, and enlarged again."""
+    """Apply a change to images whose shorter side is shrunk to at most MOST, and enlarge the result."""
     height, width, _ = ops.image_shape(images)
     shrink = MOST / min(height, width)
     if shrink >= 1:
@@ -32,25 +32,27 @@ def coarsely(ops: ModuleType, images: Images, change: Callable[[Images], Images]
     return ops.resize(change(small), height, width)
 
 
+def relevelled(ops: ModuleType, images: Images, levels: NDArray[np.floating]) -> Images:
+    """Images whose grey levels 0 … 255 are replaced by others, rounded and clipped."""
+    return ops.lookup(images, np.clip(np.floor(levels + 0.5), 0, 255).astype(np.uint8))
+
+
 # A formula is f(ops, images, parameter, rng) -> images: `ops` are the primitives for this kind of array, images
 # are uint8 of shape (N, H, W, C) with one or three channels.
 Formula = Callable[[ModuleType, Images, Parameter, Draws], Images]
 
-# Numbers of a batch handed to a formula at once: few enough for its float copies to stay in the cache.
-SLAB = 2**18
-# The same on an accelerator, where only memory is short: formulas need up to 60 bytes a number.
-ON_DEVICE = 2**27
-# The same for formulas that make no float copies, or that sort images into groups first and slice them themselves.
-GROUPED = 2**22
+SLAB = 2**18  # numbers of a batch per call of a formula: few enough for its float copies to stay in the cache
+ON_DEVICE = 2**27  # the same on a GPU, where only memory is short: formulas need up to 60 bytes a number
+GROUPED = 2**22  # the same for formulas that make no float copies, or that sort images into groups and slice them
 
 
 def image_perturbation(
-    name: str, severities: Sequence[Parameter], *, slab: int = SLAB, **options: Unpack[Options]
+    name: str, severities: Sequence[Parameter], summary: str = "", *, slab: int = SLAB, **options: Unpack[Options]
 ) -> Callable[[Formula], Perturbation]:
     """Register a formula f(ops, images, parameter, rng) as a perturbation of images.
 
-    The formula sees uint8 images (N, H, W, C); grey images without a channel axis and float images in 0..1 are
-    converted before and back after it. `slab` is the most numbers to work on at once.
+    The formula gets uint8 images (N, H, W, C); grey images without a channel axis and float images in 0..1 are
+    converted before and back after it. `slab` is the largest size of a batch in numbers.
     """
 
     def register(formula: Formula) -> Perturbation:
@@ -59,7 +61,7 @@ def image_perturbation(
             return _run(formula, batch, parameter, rng, slab)
 
         fields: Options = {**options, "tensors": True}
-        return perturbation(name, severities, **fields)(function)
+        return perturbation(name, severities, summary, **fields)(function)
 
     return register
 
@@ -99,10 +101,8 @@ def _contiguous(images: Images) -> Images:
 
 
 def _bytes(batch: Images) -> Images:
-    """Float images in 0..1 as 8-bit images."""
     low, high = float(batch.min()), float(batch.max())
-    # A NaN fails this test too.
-    if not (low >= 0 and high <= 1):
+    if not (low >= 0 and high <= 1):  # also fails for NaN
         raise InputError(
             f"float images must lie in 0..1, got {low:.4g} to {high:.4g}; "
             "divide by their largest possible value, or convert to uint8 (0 to 255)"
@@ -110,7 +110,7 @@ def _bytes(batch: Images) -> Images:
     return (batch * 255).round().byte() if is_tensor(batch) else np.rint(batch * 255).astype(np.uint8)
 
 
-# -- without rounding, as `smooth` of a perturbation --
+# -- formulas without rounding, for `smooth` of a perturbation --
 
 
 class OnArrays:
@@ -118,12 +118,10 @@ class OnArrays:
 
     @staticmethod
     def image_shape(images: Floats) -> tuple[int, int, int]:
-        """Height, width and number of channels."""
         return images.shape[1], images.shape[2], images.shape[3]
 
     @staticmethod
     def channel_means(images: Floats) -> Floats:
-        """The mean of each channel of each image, (N, 1, 1, C)."""
         return np.asarray(images.mean(axis=(1, 2), keepdims=True))
 
 
@@ -138,7 +136,7 @@ def plus(ops: Any, images: Term, levels: Term) -> Term:
 
 
 def brighter(ops: Any, images: Term, share: Term) -> Term:
-    """Every level plus a share of white: what adding to V of hue, saturation and value is for grey images."""
+    """Every level plus a share of white, as adding to V of hue, saturation and value does for grey images."""
     if ops.image_shape(images)[2] != 1:
         raise InputError("is a sum for grey images alone; in colour, deeptest.brightness is one")
     return images + share * 255.0

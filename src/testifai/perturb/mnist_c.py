@@ -1,10 +1,9 @@
 """MNIST-C by N. Mu and J. Gilmer (2019, arXiv:1906.02337): perturbations with the published parameters.
 
-The published numbers are for digits of 28×28. Lengths in pixels are scaled to the image at hand (by its
-width, its height or, where they share a length, the smaller of the two); angles, factors and rates hold for
-every size; blurs of images of more than 512 pixels are worked out at 512. Places outside the image are black.
-Four perturbations are published at one level only; the five here include it: level 3 of stripe, dotted_line and
-zigzag, level 5 of canny_edges.
+The published numbers are for digits of 28×28. Lengths in pixels are scaled by the width, the height or, if they share a
+length, the smaller of the two; angles, factors and rates are the same for every size; blurs of images of more than 512
+pixels are computed at 512. Places outside the image are black. Four perturbations are published at one level only: it
+is level 3 of stripe, dotted_line and zigzag, and level 5 of canny_edges.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from testifai.perturb.textures import plasma
 _SIDE = 28
 
 
-@image_perturbation("mnist_c.shot_noise", severities=[None, 60, 25, 12, 5, 3])
-def shot_noise(ops: ModuleType, images: Images, photons: int, rng: Draws) -> Images:
-    """Count photons: a Poisson draw per pixel and channel, where white expects the given number."""
-    return corruptions.shot_noise(ops, images, photons, rng)
-
-
-@image_perturbation("mnist_c.impulse_noise", severities=[0.0, 0.03, 0.06, 0.09, 0.17, 0.27])
-def impulse_noise(ops: ModuleType, images: Images, share: float, rng: Draws) -> Images:
-    """Set a share of the values to black or white, half of them to each."""
-    return corruptions.impulse_noise(ops, images, share, rng)
+image_perturbation(
+    "mnist_c.shot_noise",
+    [None, 60, 25, 12, 5, 3],
+    "Count photons: a Poisson draw per pixel and channel, where white expects the given number.",
+)(corruptions.shot_noise)
+image_perturbation(
+    "mnist_c.impulse_noise",
+    [0.0, 0.03, 0.06, 0.09, 0.17, 0.27],
+    "Set a share of the values to black or white, half of them to each.",
+)(corruptions.impulse_noise)
 
 
 @image_perturbation(
@@ -93,10 +92,13 @@ def rotate(angle: float, rng: Draws, height: int, width: int) -> AffineChoice:
     return [turn(side, height, width) for side in (-angle, angle)], rng.integers(0, 2)
 
 
-@image_perturbation("mnist_c.brightness", severities=[0.0, 0.1, 0.2, 0.3, 0.4, 0.5], slab=GROUPED, smooth=brighter)
-def brightness(ops: ModuleType, images: Images, amount: float, rng: Draws) -> Images:
-    """Add to the value channel, as a share of white."""
-    return ops.brighten(images, amount)
+image_perturbation(
+    "mnist_c.brightness",
+    [0.0, 0.1, 0.2, 0.3, 0.4, 0.5],
+    "Add to the value channel, as a share of white.",
+    slab=GROUPED,
+    smooth=brighter,
+)(corruptions.brightness)
 
 
 @affine_perturbation("mnist_c.translate", severities=[0, 1, 2, 3, 4, 5])
@@ -122,7 +124,7 @@ def fog(ops: ModuleType, images: Images, amount_decay: tuple[float, float], rng:
     """Add a fractal cloud and scale back to the image's white; (amount as a share of white, decay)."""
     amount, decay = amount_decay
     height, width, _ = ops.image_shape(images)
-    # The suite cuts 28×28 pixels from a cloud of 256×256; the cloud is as large here, or larger for larger images.
+    # The suite crops 28×28 pixels from a cloud of 256×256; larger images have a larger cloud.
     cloud = plasma(ops, rng, height, width, decay, side=256 if max(height, width) <= 256 else None)
     white = ops.largest(images)
     return ops.levels((ops.floats(images) + cloud[..., None] * (255 * amount)) * (white / (white + 255 * amount)))
@@ -145,7 +147,7 @@ def spatter(ops: ModuleType, images: Images, parameters: tuple[float, ...], rng:
     mean, deviation, smoothing, threshold, softness = parameters
     height, width, _ = ops.image_shape(images)
     scale = _scale(height, width)
-    # Wider smoothing evens out more noise: with `scale` times the noise the splashes grow with the image.
+    # Wider smoothing averages out more noise: with `scale` times the noise the splashes grow with the image.
     noise = ops.take(draws.normal(mean, deviation * scale), rng.field((height, width)))
     splashes = ops.where(ops.gaussian(noise, smoothing * scale) > threshold, 1.0, ops.zeros(noise, noise.shape))
     mud = ops.gaussian(splashes, softness * scale)
@@ -174,8 +176,8 @@ def zigzag(ops: ModuleType, images: Images, thickness: float, rng: Draws) -> Ima
     # 1 / sqrt(1 + slope²), the cosine of the angle, to four digits; a slope is at most 5/23.
     square = slope * slope
     cosine = 1 - square / 2 + square * square * 0.375
-    # Corners lie 2 pixels to either side of a slanted line and 4 apart along it; seen by columns, the ways up and
-    # down differ in length.
+    # Corners are 2 pixels to either side of a slanted line and 4 apart along it; the ways up and down have different
+    # numbers of columns.
     period = 8 * cosine
     rising = period * (1 - slope) / 2
     phase = (column - 2 + rising / 2) % period
@@ -198,7 +200,6 @@ def _scale(height: int, width: int) -> float:
 
 
 def _digit_grid(ops: ModuleType, images: Images) -> tuple[Layer, Layer]:
-    """Column and row of every pixel as places on a digit of 28×28."""
     height, width, _ = ops.image_shape(images)
     x, y = ops.grid(images, height, width)
     return (x + 0.5) * (_SIDE / width) - 0.5, (y + 0.5) * (_SIDE / height) - 0.5

@@ -1,4 +1,4 @@
-"""The names under which perturbations are found: built-in suites, those of other packages, and users' own."""
+"""Registered perturbations by name: of built-in suites, other packages and users."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from testifai.support.registry import Registry
 from testifai.support.serialization import plain
 from testifai.support.types import Record
 
-# A built-in suite is one file and one name here; it is imported when a name with its prefix is asked for.
+# A built-in suite is a module, which is imported when a name with its prefix is used.
 BUILT_IN = {
     suite: f"testifai.perturb.{suite}"
     for suite in ("classic", "cifar_c", "cure", "deeptest", "imagenet_c", "mnist_c", "tabular", "text")
 }
 # Second names of built-in perturbations.
 ALIASES = {"classic.noise": "classic.gaussian_noise", "classic.darken": "classic.brightness"}
-# Other packages announce theirs under this entry-point group: the suite's name, and the module that registers it.
+# Other packages have entry points in this group: the suite's name, and the module that registers it.
 SUITES = Registry("suite", "testifai.perturbations", BUILT_IN)
 
 _registered: dict[str, Perturbation] = {}
@@ -114,26 +114,17 @@ def main_names(suite: str) -> list[str]:
 
 
 def suite_of(name: str) -> str:
-    """The suite that a name belongs to; "" for a name without one.
-
-    >>> suite_of("mnist_c.zoom")
-    'mnist_c'
-    """
-    prefix, dot, _ = name.partition(".")
-    return prefix if dot else ""
+    """The suite of a name such as "mnist_c.zoom"; "" for a name without one."""
+    return name.partition(".")[0] if "." in name else ""
 
 
 def suite_summary(suite: str) -> str:
-    """What a suite is: the first line of the docstring of the module that registers it; "" where there is none."""
+    """The first line of the docstring of a suite's module; "" if there is none."""
     return _first_line(SUITES[suite]) if suite in SUITES and _load(suite) is None else ""
 
 
 def suite_problems() -> list[str]:
-    """One line for every suite of another package that cannot be used.
-
-    >>> suite_problems()
-    []
-    """
+    """One line for every suite of another package that cannot be used."""
     for suite in SUITES:
         _load(suite)
     return [f"suite {entry.problem}" for entry in SUITES.entries() if entry.problem is not None]
@@ -176,7 +167,7 @@ def rebuild(description: Record) -> Perturbation:
 
 
 def _load(suite: str) -> str | None:
-    """Import the module that registers a suite; what went wrong in another package's is returned, not raised."""
+    """Import the module of a suite; a problem of another package's is returned, not raised."""
     if suite not in SUITES:
         return None
     problem = _problem(suite)
@@ -190,14 +181,13 @@ def _problem(suite: str) -> str | None:
     problem = SUITES.problem(suite)
     if problem is None:
         return None
-    # What it had registered before it failed is half a suite.
+    # Remove what the module registered before it failed.
     for name in [name for name in _registered if suite_of(name) == suite]:
         del _registered[name]
     return f"suite {problem}"
 
 
 def _near(name: object) -> str:
-    """Words for an unknown name: those that may be meant, and the suites; there are too many names to list."""
     suite = suite_of(str(name))
     same_suite = [known for known in names() if suite and suite_of(known) == suite]
     if same_suite:
@@ -214,7 +204,7 @@ def _suites() -> list[str]:
 
 
 def _same_source(one: Function, other: Function) -> bool:
-    """Whether this is one piece of source run again, as in a notebook."""
+    """Return True if the same source was run again, as in a notebook."""
     place = [(getattr(f, "__module__", None), getattr(f, "__qualname__", None)) for f in (one, other)]
     unnamed = place[0][1] is None or place[0][1].endswith("<lambda>")
     return one is other or (place[0] == place[1] and not unnamed)

@@ -1,10 +1,9 @@
-"""Random numbers that belong to an input, not to its place in a batch.
+"""Random numbers that belong to an input, not to its position in a batch.
 
-Every draw is a function of (seed, perturbation, occurrence, severity, input index, call number) and of
-nothing else, so results do not depend on batch size, order of work or number of workers. Both generators are
-of the counter-based Philox family (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a
-few numbers per input come from one vectorised Philox4x32-10 over all inputs at once, whole fields from
-NumPy's native Philox, whose state is set anew for each input (far cheaper than a new generator).
+Every draw is a function of (seed, perturbation, occurrence, severity, input index, call number) and of nothing else, so
+results do not depend on batch size, order of work or number of workers. Both generators are of the counter-based Philox
+family (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a few numbers per input come from one
+vectorised Philox4x32-10, whole fields from NumPy's native Philox, whose state is set for each input.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,7 @@ Size = int | tuple[int, ...]
 
 DRAWS = ("field", "integers", "normal", "poisson", "uniform")
 
-# More numbers per input than this are a field. The choice rests on the size alone: never on the batch.
-FEW = 16
+FEW = 16  # more numbers per input are a field: the choice depends on the size alone, never on the batch
 
 _MASK = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -38,11 +36,7 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
 def philox4x32(counter: NDArray[np.uint64], key: tuple[int, int], rounds: int = 10) -> NDArray[np.uint64]:
-    """Philox4x32: 32-bit words in uint64, four words along the first axis in and out.
-
-    >>> [f"{int(word):08x}" for word in philox4x32(np.zeros(4, np.uint64), (0, 0))]
-    ['6627e8d5', 'e169c58d', 'bc57ac4c', '9b00dbd8']
-    """
+    """Philox4x32: 32-bit words in uint64, four words along the first axis in and out."""
     a, b, c, d = counter
     first, second = key
     for _ in range(rounds):
@@ -56,17 +50,11 @@ def philox4x32(counter: NDArray[np.uint64], key: tuple[int, int], rounds: int = 
 
 
 class MissingDrawError(InputError, AttributeError):
-    """A perturbation asked for a draw that there is not: a mistake in one line, and to Python an attribute it lacks."""
+    """A perturbation used a draw that does not exist."""
 
 
 class Rng:
-    """Draws for a batch of inputs: shape (number of inputs, *size), the same for an input wherever it stands.
-
-    >>> whole = Rng(0, "fade", 2, np.arange(4)).uniform()
-    >>> alone = Rng(0, "fade", 2, np.array([3])).uniform()
-    >>> bool(whole[3] == alone[0])
-    True
-    """
+    """Draws for a batch of inputs: shape (number of inputs, *size), the same for an input in any batch."""
 
     def __init__(self, seed: int, name: str, severity: int, indices: NDArray[np.integer], occurrence: int = 0) -> None:
         self.indices = np.asarray(indices).astype(np.uint64)
@@ -82,24 +70,19 @@ class Rng:
         raise MissingDrawError(f"rng.{name} does not exist; {suggest(name, DRAWS)}")
 
     def part(self, rows: slice) -> Rng:
-        """The draws of some of the inputs: what this generator would give them from here on."""
+        """Return the generator of some of the inputs, which continues with the same draws."""
         made = copy.copy(self)
         made.indices = self.indices[rows]
         return made
 
     def of_part(self, part: int, parts: int) -> Rng:
-        """Draws for one of several parts that each input is made of, other draws for each of them.
-
-        >>> whole = Rng(0, "fade", 2, np.arange(4))
-        >>> bool((whole.of_part(0, 2).uniform() != whole.of_part(1, 2).uniform()).all())
-        True
-        """
+        """Return a generator with separate draws for one of several parts of each input."""
         made = copy.copy(self)
         made.indices = self.indices * np.uint64(parts) + np.uint64(part)
         return made
 
     def field(self, size: Size) -> NDArray[np.uint16]:
-        """Uniform 16-bit words, the cheapest field there is: tables turn them into other distributions."""
+        """Uniform 16-bit words, the cheapest field, which tables convert to other distributions."""
         shape, count = self._shape(size)
         words = np.empty((len(self), count), dtype=np.uint16)
         for row, generator in zip(words, self._generators(), strict=True):
@@ -110,7 +93,7 @@ class Rng:
     def uniform(self, size: Size = (), low: float = 0.0, high: float = 1.0) -> Floats:
         """Uniform numbers between low and high."""
         shape, count = self._shape(size)
-        numbers = self._few(count) if count <= FEW else self._field(count, _fill_uniform)
+        numbers = self._numbers(count)
         if (low, high) != (0.0, 1.0):
             numbers = low + (high - low) * numbers
         return numbers.reshape(shape)
@@ -119,12 +102,10 @@ class Rng:
         """Standard normal numbers."""
         shape, count = self._shape(size)
         if count > FEW:
-            return self._field(count, _fill_normal).reshape(shape)
-        # The quantile function works element by element; a vectorised log or cosine may give an element
-        # another last bit at the end of an array than in its middle.
-        from scipy.special import ndtri
-
-        numbers: Floats = ndtri(self._few(count))
+            return self._field(count, lambda generator, row: generator.standard_normal(out=row)).reshape(shape)
+        # The quantile function works element by element, unlike a vectorised log or cosine, whose last bit may
+        # depend on the position in the array.
+        numbers: Floats = ndtri(self._numbers(count))
         return numbers.reshape(shape)
 
     def integers(self, low: int, high: int, size: Size = ()) -> NDArray[np.int64]:
@@ -132,8 +113,7 @@ class Rng:
         if not low < high:
             raise InputError(f"integers(low={low}, high={high}): low must be less than high")
         shape, count = self._shape(size)
-        numbers = self._few(count) if count <= FEW else self._field(count, _fill_uniform)
-        return (np.floor(numbers * (high - low)).astype(np.int64) + low).reshape(shape)
+        return (self._floored(self._numbers(count) * (high - low)) + low).reshape(shape)
 
     def poisson(self, rate: ArrayLike) -> NDArray[np.int64]:
         """Poisson counts. The first axis of rate is the input (length 1: the same rates for every input).
@@ -152,29 +132,37 @@ class Rng:
         per_input = (size,) if isinstance(size, int | np.integer) else tuple(size)
         return (len(self), *per_input), math.prod(per_input)
 
-    def _few(self, count: int) -> Floats:
-        """Numbers strictly between 0 and 1, two per Philox block, for all inputs at once."""
+    @property
+    def _key(self) -> tuple[int, int]:
+        return int.from_bytes(self._digest[16:20], "little"), int.from_bytes(self._digest[20:24], "little")
+
+    def _numbers(self, count: int) -> Floats:
+        """Numbers strictly between 0 and 1, of shape (inputs, count): two per Philox block, or a field."""
+        if count > FEW:
+            return self._field(count, lambda generator, row: generator.random(out=row))
         blocks = (count + 1) // 2
         counter = np.empty((4, len(self), blocks), dtype=np.uint64)
         counter[0] = np.arange(blocks, dtype=np.uint64)
         counter[1] = self._next_call()
         counter[2] = (self.indices & _MASK)[:, None]
         counter[3] = (self.indices >> _HALF)[:, None]
-        key = (int.from_bytes(self._digest[16:20], "little"), int.from_bytes(self._digest[20:24], "little"))
-        words = philox4x32(counter, key)
+        words = philox4x32(counter, self._key)
         pairs = np.stack([words[0] << _HALF | words[1], words[2] << _HALF | words[3]], axis=-1)
         # 52 bits and a half: neither 0 nor 1 can come out.
         numbers = ((pairs >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
         return np.ascontiguousarray(numbers.reshape(len(self), 2 * blocks)[:, :count])
 
-    def _field(self, count: int, fill: Callable[[np.random.Generator, Floats], None]) -> Floats:
+    def _floored(self, numbers: Floats) -> NDArray[np.int64]:
+        return np.floor(numbers).astype(np.int64)
+
+    def _field(self, count: int, fill: Callable[[np.random.Generator, Floats], object]) -> Floats:
         numbers = np.empty((len(self), count), dtype=np.float64)
         for row, generator in zip(numbers, self._generators(), strict=True):
             fill(generator, row)
         return numbers
 
     def _generators(self) -> Iterator[np.random.Generator]:
-        """One generator after the other, each at the start of the stream of its input and this call."""
+        """Yield a generator for each input, at the start of its stream for this call."""
         key = np.frombuffer(self._digest[:16], dtype="<u8").astype(np.uint64)
         bits = np.random.Philox(key=key)
         generator = np.random.Generator(bits)
@@ -192,16 +180,8 @@ class Rng:
         return self._calls
 
 
-def _fill_uniform(generator: np.random.Generator, row: Floats) -> None:
-    generator.random(out=row)
-
-
-def _fill_normal(generator: np.random.Generator, row: Floats) -> None:
-    generator.standard_normal(out=row)
-
-
 def check_rates(rates: Any, inputs: int) -> None:
-    """Refuse rates, an array or a tensor, that do not fit so many inputs or that nothing can have."""
+    """Raise InputError unless rates, an array or a tensor, are ≥ 0 and fit the number of inputs."""
     if rates.shape[0] not in (1, inputs):
         raise InputError(
             f"poisson(rate): the first axis of rate has length {rates.shape[0]}; "
@@ -212,50 +192,29 @@ def check_rates(rates: Any, inputs: int) -> None:
 
 
 WORDS = 2**16
-# The middle of each word's share of 0..1.
-QUANTILES = (np.arange(WORDS) + 0.5) / WORDS
+QUANTILES = (np.arange(WORDS) + 0.5) / WORDS  # the middle of each word's share of 0..1
 
 
 @lru_cache(maxsize=128)
 def normal(mean: float = 0.0, deviation: float = 1.0) -> NDArray[np.float32]:
-    """Normal numbers.
-
-    >>> normal(100.0, 15.0).mean().item(), round(float(normal(100.0, 15.0).std()), 2)
-    (100.0, 15.0)
-    """
-    table: NDArray[np.float32] = (mean + deviation * _standard()).astype(np.float32)
-    return table
-
-
-@cache
-def _standard() -> Floats:
-    quantiles: Floats = ndtri(QUANTILES)
-    return quantiles
+    """A normal number for each word."""
+    return np.asarray(mean + deviation * ndtri(QUANTILES), np.float32)
 
 
 @lru_cache(maxsize=64)
 def chosen(share: float) -> NDArray[np.float32]:
-    """1 for a share of the words, 0 for the others.
-
-    >>> chosen(0.25).mean().item()
-    0.25
-    """
+    """1 for a share of the words, 0 for the others."""
     return (share > QUANTILES).astype(np.float32)
 
 
-# 16 MB each: enough for the severities of one suite.
-@lru_cache(maxsize=5)
+@lru_cache(maxsize=5)  # 16 MB each: enough for the severities of one suite
 def photon_levels(photons: float) -> NDArray[np.uint8]:
-    """For each of the 256 grey levels, (256, 65536), its level after counting photons where white expects so many.
-
-    >>> abs(photon_levels(60)[128].mean().item() - 128) < 1
-    True
-    """
+    """For each of the 256 grey levels and each word, the level after counting photons, of which white expects n."""
     counts = np.arange(int(np.ceil(photons)) + 1)
     rates = np.maximum(np.arange(256)[:, None] / 255 * photons, 1e-300)
     chances = np.exp(counts * np.log(rates) - rates - gammaln(counts + 1))
     steps = np.rint(np.cumsum(chances, axis=1) * WORDS).astype(np.int64)
-    # Whoever counts as many as white expects, or more, is white.
+    # Counts of at least as many photons as white expects are white.
     steps[:, -1] = WORDS
     levels = np.floor(np.minimum(counts / photons, 1) * 255 + 0.5).astype(np.uint8)
     return np.repeat(np.tile(levels, 256), np.diff(steps, axis=1, prepend=0).ravel()).reshape(256, WORDS)

@@ -1,7 +1,7 @@
 """Tables: faults of sensors, forms and pipelines, in units of each column's spread.
 
-What a column's spread is, and which values it takes, is learned from the data. `columns` chooses columns by name; by
-default all of a fitting kind are meant. Columns of whole numbers stay whole; what is missing stays missing.
+A column's spread and its values are learned from the data. `columns` chooses columns by name; the default is all of a
+fitting kind. Columns of integers are rounded; missing values stay missing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _tabular(
     def register(formula: Formula) -> Perturbation:
         def function(rows: Rows, parameter: Parameter, rng: Rng) -> Rows:
             block = rows.of_kind(kinds)
-            return block.replaced(formula(block, parameter, rng))
+            return rows.put(block.places, formula(block, parameter, rng))
 
         function.__doc__, function.__qualname__ = formula.__doc__, formula.__qualname__
         return perturbation(f"tabular.{name}", severities, levels=levels, table=True)(function)
@@ -97,5 +97,4 @@ def stale(block: Block, share: float, rng: Rng) -> Floats:
 
 
 def _one(block: Block, rng: Rng) -> Bools:
-    """One of the columns for each input, true there."""
     return np.asarray(np.arange(block.width) == rng.integers(0, block.width)[:, None])

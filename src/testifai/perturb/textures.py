@@ -16,27 +16,24 @@ from scipy.ndimage import gaussian_filter
 from testifai.perturb.images import Draws, Layer
 from testifai.support.types import Array, Floats
 
-# Points a side from which on only the part of a fractal that the image shows is made finer.
-_COARSE = 64
-# Side of a frost texture in pixels, and how much larger than an image a texture is at least.
-_PANE = 512
-_ROOM = 1.1
+_COARSE = 64  # points per side at which only the visible part of a fractal is refined further
+_PANE = 512  # side of a frost texture in pixels
+_ROOM = 1.1  # smallest ratio of a texture's side to an image's
 
 
 def plasma(ops: ModuleType, rng: Draws, height: int, width: int, decay: float, side: int | None = None) -> Layer:
     """A cloud per image, as a layer in 0..1: the diamond-square fractal of ImageNet-C's fog.
 
-    The fractal (Fournier, Fussell & Carpenter, Commun. ACM 25(6), 1982) lies on a torus whose side is the power
-    of two that holds the image, or `side`; the image gets its top left corner. Each level halves the distance
-    of points and divides the roughness by `decay`; as in Hendrycks & Dietterich (2019, arXiv:1903.12261) the
-    roughness counts twice, so the random part shrinks by decay². 0 and 1 are the extremes of the whole map as
-    far as its first 64×64 points tell: finer ones move them by less than a thousandth on average.
+    The fractal (Fournier, Fussell & Carpenter, Commun. ACM 25(6), 1982) is on a torus whose side is the next power of
+    two, or `side`; the image gets its top left corner. Each level halves the distance of points and divides the
+    roughness by `decay`; as in Hendrycks & Dietterich (2019, arXiv:1903.12261) the roughness counts twice, so the
+    random part shrinks by decay². 0 and 1 are the extremes of the first 64×64 points of the map.
     """
     side = side or max(2, 1 << (max(height, width) - 1).bit_length())
     coarse = min(side, _COARSE)
     step = side // coarse
     shapes = [(points, points) for points in _powers(coarse)]
-    # What is cut off spoils, at each further level, its neighbours: one coarse point before, two behind.
+    # At each further level, cropping affects neighbours: one coarse point before, two behind.
     rows, columns = (min(coarse, -(-length // step) + 3) for length in (height, width))
     shapes += [(rows * points, columns * points) for points in _powers(step)]
     words = rng.field(3 * sum(down * across for down, across in shapes))
@@ -55,7 +52,7 @@ def plasma(ops: ModuleType, rng: Draws, height: int, width: int, decay: float, s
 
 
 def _noise(ops: ModuleType, words: Layer, shapes: list[tuple[int, int]], decay: float) -> Iterator[Layer]:
-    """The random parts of the three new points of each cell, level after level."""
+    """Yield the random parts of the three new points of each cell, level by level."""
     amplitude, used = 1.0, 0
     for rows, columns in shapes:
         count = 3 * rows * columns
@@ -69,10 +66,9 @@ def _powers(below: int) -> list[int]:
 
 
 def _finer(ops: ModuleType, map_: Layer, noise: Layer) -> Layer:
-    """The map with twice as many points a side: each new one is the mean of its four neighbours, and noise.
+    """The map with twice as many points per side: each new one is the mean of its four neighbours plus noise.
 
-    First the centres of the squares, then the middles of their upper and of their left edges, which have
-    centres on both sides.
+    First come the centres of the squares, then the middles of their upper and left edges.
     """
     below, right = map_ + ops.roll(map_, -1, 1), map_ + ops.roll(map_, -1, 2)
     centre = below + ops.roll(below, -1, 2)
@@ -96,19 +92,16 @@ def _finer(ops: ModuleType, map_: Layer, noise: Layer) -> Layer:
 
 
 def frost(scale: float = 1.0, shown: int = 0) -> NDArray[np.uint8]:
-    """Six pictures of frost on a window pane, uint8 (6, S, S, 3): crops of them are laid over images.
+    """Six textures of frost on a window pane, uint8 (6, S, S, 3), to blend with images.
 
-    The pictures are made here: feathers of ice over a clouded pane. Mean colour and contrast are those of the six
-    photographs of ImageNet-C, and so is, over all six, the power of coarse and fine detail. S is 512 · scale,
-    CIFAR-10-C shrinks its textures to scale 0.2; where that is less than 1.1 times `shown`, the longer side of the
-    images, the frost is enlarged to that size, as ImageNet-C's followers do.
+    The textures are generated: feathers of ice on a cloudy pane. Mean colour and contrast, and over all six the power
+    of coarse and fine detail, are those of the photographs of ImageNet-C. S is 512 · scale (CIFAR-10-C: scale 0.2), but
+    at least 1.1 times `shown`, the longer side of the images, as in successors of ImageNet-C.
     """
     return _frost(max(round(_PANE * scale), math.ceil(_ROOM * shown)))
 
 
 class _Pane(NamedTuple):
-    """How one picture of frost looks: its mean colour and contrast in grey levels, and its feathers."""
-
     colour: tuple[int, int, int]
     contrast: int
     feathers: int
@@ -116,7 +109,7 @@ class _Pane(NamedTuple):
     opening: float  # between a feather's stem and its barbs, in radians
     spread: float  # of the stems about their common direction, in radians
     direction: float
-    share: float  # of the feathers in the picture; the rest is cloud
+    share: float  # of the feathers; the rest is cloud
 
 
 _PANES = (
@@ -127,21 +120,20 @@ _PANES = (
     _Pane((112, 123, 135), 43, feathers=900, length=60, opening=0.9, spread=3.0, direction=0.0, share=0.75),
     _Pane((71, 95, 105), 41, feathers=160, length=190, opening=0.6, spread=0.8, direction=-1.6, share=0.6),
 )
-# Pixels between two barbs, and the longest barb as a share of its feather's length.
-_GAP = 5.5
-_BARB = 0.45
-# Light falls from one side: barbs to the left of a stem shine, those to the right less so.
-_SIDES = ((-1, 1.0), (1, 0.45))
+_GAP = 5.5  # pixels between two barbs
+_BARB = 0.45  # the longest barb as a share of its feather's length
+_SIDES = ((-1, 1.0), (1, 0.45))  # light from one side: brightness of barbs to the left and right of a stem
 _CLOUD_SLOPE = 1.8
-# A camera's blur in pixels: with it the finest detail has the power that it has in the photographs.
-_SOFTNESS = 0.6
+_SOFTNESS = 0.6  # a camera's blur in pixels, for the power of the finest detail
 
 
 @lru_cache(maxsize=4)
 def _frost(side: int) -> NDArray[np.uint8]:
     panes = _panes()
     if side != _PANE:
-        weights = _areas(side) if side < _PANE else _cubic(side)
+        edges, pixels = np.arange(side + 1) * _PANE / side, np.arange(_PANE)
+        shared = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+        weights = shared.clip(0) * (side / _PANE) if side < _PANE else _cubic(side)  # means over areas, or enlarged
         rows = np.tensordot(panes, weights, (1, 1))  # each axis that is resized becomes the last
         both = np.tensordot(rows, weights, (1, 1)).transpose(0, 2, 3, 1)
         panes = np.clip(both + 0.5, 0, 255).astype(np.uint8)
@@ -149,15 +141,8 @@ def _frost(side: int) -> NDArray[np.uint8]:
     return panes
 
 
-def _areas(side: int) -> Floats:
-    """What each of fewer pixels takes of those of a pane: means over areas."""
-    edges, pixels = np.arange(side + 1) * _PANE / side, np.arange(_PANE)
-    shared = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
-    return shared.clip(0) * (side / _PANE)
-
-
 def _cubic(side: int) -> Floats:
-    """What each of more pixels takes of those of a pane: Keys' cubic convolution (1981) with OpenCV's a = −3/4."""
+    """The matrix that enlarges a pane by Keys' cubic convolution (1981) with OpenCV's a = −3/4."""
     places = (np.arange(side) + 0.5) * _PANE / side - 0.5
     weights = np.zeros((side, _PANE))
     for step in (-1, 0, 1, 2):
@@ -171,13 +156,18 @@ def _cubic(side: int) -> Floats:
 @lru_cache(maxsize=1)
 def _panes() -> NDArray[np.uint8]:
     panes = np.empty((len(_PANES), _PANE, _PANE, 3), dtype=np.uint8)
+    # Clouds are noise on a torus whose power falls with a power of the frequency.
+    frequency = np.hypot(fft.fftfreq(_PANE)[:, None], fft.rfftfreq(_PANE)).astype(np.float32)
+    frequency[0, 0] = np.inf
+    spectrum = frequency ** (-_CLOUD_SLOPE / 2)
     for seed, (pane, picture) in enumerate(zip(_PANES, panes, strict=True)):
         random = np.random.default_rng(seed)
         ice = _feathers(pane, random)
-        # Where feathers lie on each other they do not get much brighter; a small step gives them an edge.
+        # Overlapping feathers do not get much brighter; a small step gives them an edge.
         ice /= ice + 0.8 * ice.mean() + 0.15
         ice += 0.6 * (ice - np.roll(ice, (1, 1), (0, 1)))
-        grey = pane.share * _standard(ice) + (1 - pane.share) * _cloud(random)
+        cloud = _standard(fft.irfft2(fft.rfft2(random.standard_normal((_PANE, _PANE), dtype=np.float32)) * spectrum))
+        grey = pane.share * _standard(ice) + (1 - pane.share) * cloud
         grey = _standard(gaussian_filter(grey, _SOFTNESS, mode="wrap"))
         picture[:] = np.clip(np.array(pane.colour) + pane.contrast * grey[..., None] + 0.5, 0, 255)
     panes.flags.writeable = False
@@ -187,7 +177,7 @@ def _panes() -> NDArray[np.uint8]:
 def _feathers(pane: _Pane, random: np.random.Generator) -> NDArray[np.float32]:
     """Ice per pixel: straight stems with barbs that get shorter towards the tip, on a torus."""
     count, barbs = pane.feathers, int(pane.length / _GAP)
-    # From the second turn around the torus on, so that no place is negative and all round the same way.
+    # Start in the second period of the torus: all places are positive and are rounded alike.
     x, y = random.uniform(_PANE, 2 * _PANE, (2, count, 1, 1)).astype(np.float32)
     length = (pane.length * random.uniform(0.35, 1, (count, 1, 1))).astype(np.float32)
     heading = pane.direction + pane.spread * random.standard_normal((count, 1, 1))
@@ -215,15 +205,5 @@ def _feathers(pane: _Pane, random: np.random.Generator) -> NDArray[np.float32]:
     return (0.7 * sharp + 0.3 * blurred).astype(np.float32)
 
 
-def _cloud(random: np.random.Generator) -> NDArray[np.float32]:
-    """Noise on a torus whose power falls with a power of the frequency."""
-    frequency = np.hypot(fft.fftfreq(_PANE)[:, None], fft.rfftfreq(_PANE)).astype(np.float32)
-    frequency[0, 0] = np.inf
-    white = random.standard_normal((_PANE, _PANE), dtype=np.float32)
-    return _standard(fft.irfft2(fft.rfft2(white) * frequency ** (-_CLOUD_SLOPE / 2), s=white.shape))
-
-
 def _standard(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """With mean 0 and standard deviation 1."""
-    standard: NDArray[np.float32] = (values - values.mean()) / values.std()
-    return standard
+    return np.asarray((values - values.mean()) / values.std())

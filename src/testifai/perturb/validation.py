@@ -1,4 +1,4 @@
-"""What is handed to a perturbation, and what it hands back: checked."""
+"""Checks of the arguments of perturbations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from testifai.support.types import Floats
 
 
 def check_batch(batch: Any) -> int:
-    """The number of inputs of a batch, or an InputError when there is none or it is no batch."""
+    """Return the number of inputs of a batch, at least one, or raise InputError."""
     if isinstance(batch, list):
         _check_rows(batch)
         shape: Sequence[int] = (len(batch),)
@@ -33,10 +33,7 @@ def check_batch(batch: Any) -> int:
 
 
 def check_indices(indices: Any, count: int) -> Any:
-    """The inputs' numbers as an integer array of the right length, or an InputError.
-
-    A tensor beside a batch on its device is taken at its word: to look into it would be to wait for the device.
-    """
+    """Return the inputs' indices as an integer array; a tensor is not checked, which would wait for the device."""
     if indices is None:
         return np.arange(count)
     if is_tensor(indices):
@@ -51,13 +48,12 @@ def check_indices(indices: Any, count: int) -> Any:
 
 
 def is_tensor(batch: object) -> bool:
-    """Whether this is a torch tensor, found out without importing torch."""
+    """Return True for a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(batch, torch.Tensor)
 
 
 def _check_rows(rows: list[object]) -> None:
-    """Strings all, pairs all, or images all."""
     pairs, images = are_pairs(rows), are_images(rows)
     known = [_is_pair(row) if pairs else isinstance(row, np.ndarray if images else str) for row in rows]
     if not all(known):
@@ -93,7 +89,7 @@ def check_size(size: tuple[int, int]) -> tuple[int, int]:
 
 
 def protected(batch: Any) -> Any:
-    """What a user's function gets to see: writing to it cannot reach the caller's batch."""
+    """A view or a copy of the batch for a user's function, which cannot change the original."""
     if isinstance(batch, list):
         return list(batch)
     if is_tensor(batch):
@@ -103,20 +99,7 @@ def protected(batch: Any) -> Any:
     return view
 
 
-def checked_form(result: Any, batch: Any, wrong: str) -> Any:
-    """An array or a tensor of the batch's shape and dtype that is the caller's own."""
-    if _is_float(result) and _is_float(batch):
-        # Draws are float64; a sum with float32 inputs should not be a mistake.
-        result = result.to(batch.dtype) if is_tensor(batch) else result.astype(batch.dtype, copy=False)
-    if result.shape != batch.shape or result.dtype != batch.dtype:
-        raise InputError(
-            f"{wrong} {result.dtype} of shape {tuple(result.shape)}; "
-            f"expected {batch.dtype} of shape {tuple(batch.shape)}, as given"
-        )
-    return result if is_tensor(result) or result.flags.writeable else result.copy()
-
-
-def _is_float(values: Any) -> bool:
+def is_float(values: Any) -> bool:
     return bool(values.is_floating_point() if is_tensor(values) else values.dtype.kind == "f")
 
 

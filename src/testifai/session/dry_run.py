@@ -275,7 +275,7 @@ def _room(session: Session) -> dict[str, Room]:
     data, found = session.data, {}
     if not isinstance(data.inputs, list):
         return {}
-    from testifai.perturb.texts.edits import TextEdits, edits
+    from testifai.perturb.text_edits import TextEdits, edits
 
     chosen = session.subject.order[:EDITED_INPUTS]
     batch = take(data.inputs, chosen)

@@ -12,7 +12,7 @@ import numpy as np
 from testifai import data as datasets
 from testifai import models
 from testifai.data.annotations import CLASS, CONFIDENCE, NONE, are_boxes
-from testifai.data.yolo import without_boxes
+from testifai.data.boxed_images import without_boxes
 from testifai.engine.inference import call
 from testifai.errors import InputError
 from testifai.models.detection.onnx import AnySizeError, OnnxDetector

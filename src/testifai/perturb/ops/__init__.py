@@ -6,49 +6,18 @@ changes its argument, and an image comes out the same whatever batch it is in: s
 in an order that does not depend on the batch.
 """
 
-# ruff: noqa: F401  what perturbations see as `ops`
+# ruff: noqa: F401, I001  what perturbations see as `ops`
 
 from numpy import clip, maximum, minimum, roll
 
 from testifai.perturb.ops.filters import (
-    bilateral_blur,
-    box_blur,
-    canny,
-    disc_blur,
-    distance,
-    equalise,
-    gaussian,
-    line_blur,
-    median_blur,
-)
+    bilateral_blur, box_blur, canny, disc_blur, distance, equalise, gaussian, line_blur, median_blur,
+)  # fmt: skip
 from testifai.perturb.ops.geometry import (
-    about_centre,
-    displace,
-    grid,
-    mean_of_warps,
-    pixelate,
-    resample,
-    resize,
-    shuffle,
-    warp,
-)
+    about_centre, displace, grid, mean_of_warps, pixelate, resample, resize, shuffle, warp,
+)  # fmt: skip
 from testifai.perturb.ops.jpeg import jpeg
 from testifai.perturb.ops.values import (
-    brighten,
-    channel_means,
-    crops,
-    draw_levels,
-    floats,
-    image_shape,
-    largest,
-    levels,
-    lookup,
-    luma,
-    per_image,
-    saturate,
-    stretch,
-    take,
-    uniform,
-    where,
-    zeros,
-)
+    brighten, channel_means, crops, draw_levels, floats, image_shape, largest, levels, lookup, luma, per_image,
+    saturate, stretch, take, uniform, where, zeros,
+)  # fmt: skip

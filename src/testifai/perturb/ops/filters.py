@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from testifai.perturb.ops.values import SMALL, Images, exact, image_shape, put_back, runs, slabs
+from testifai.perturb.ops.values import SMALL, Images, exact, image_shape, runs, slabs
 from testifai.support.optional_imports import cv2
 from testifai.support.threads import one_blas_thread
 from testifai.support.types import Array, Floats
@@ -19,44 +19,34 @@ from testifai.support.validation import choice, number
 
 def canny(grey: Images, low: float, high: float) -> Images:
     """Edges by Canny (1986) as 0 and 1, for grey levels (N, H, W): 3×3 Sobel, gradient |dx| + |dy|."""
-    edges = np.empty(grey.shape, dtype=np.uint8)
-    for image, result in zip(grey, edges, strict=True):
-        cv2.Canny(image, low, high, edges=result)
-    # OpenCV marks an edge by 255.
-    return edges & np.uint8(1)
+    return _each(grey, lambda image: cv2.Canny(image, low, high)) & np.uint8(1)  # OpenCV marks an edge by 255
 
 
 def distance(edges: Images, most: float) -> NDArray[np.float32]:
     """Distance in pixels to the nearest edge pixel (not 0), at most `most`: Borgefors (1986), 5×5 chamfer mask."""
-    away = np.empty(edges.shape, dtype=np.float32)
-    for image, result in zip(edges == 0, away, strict=True):
-        cv2.distanceTransform(image.view(np.uint8), cv2.DIST_L2, 5, dst=result)
+    away: NDArray[np.float32] = np.stack(
+        [cv2.distanceTransform(image, cv2.DIST_L2, 5) for image in (edges == 0).view(np.uint8)]
+    )
     return np.minimum(away, np.float32(most), out=away)
 
 
 def equalise(grey: Images) -> Images:
     """Spread the levels of each grey image (N, H, W) so that all are about equally frequent."""
-    result = np.empty(grey.shape, dtype=np.uint8)
-    for image, target in zip(grey, result, strict=True):
-        cv2.equalizeHist(image, dst=target)
-    return result
+    return _each(grey, cv2.equalizeHist)
 
 
-# Numbers handled at once where images are first sorted into groups, which should not become too small.
-_GROUPED = 2**22
-# Share of a blur's weight that may be left out at its far end: 0.03 grey levels at most.
-_TAIL = 1e-4
-# Numbers of mirrored images handled at once by the blur with a disc, and its largest radius.
-_DISCS = 2**18
-_WIDEST = 128
+_GROUPED = 2**22  # numbers per slab of images that are sorted into groups, which should not be too small
+_TAIL = 1e-4  # share of a blur's weight that may be cut off at its far end: 0.03 grey levels at most
+_DISCS = 2**18  # numbers of mirrored images per slab of the blur with a disc
+WIDEST = 128  # largest radius of a disc
 
 
 def line_blur(images: Images, degrees: ArrayLike, length: float, sigma: float) -> Images:
     """Blur along a straight line that starts at each pixel: half a Gaussian, edge pixels repeated.
 
-    `degrees` holds a whole angle from −45 to 45 per image, clockwise from the x axis (y points down);
+    `degrees` has an integer angle from −45 to 45 per image, clockwise from the x axis (y points down);
     `length` and `sigma` are in pixels along the line. A line at an angle becomes a row once every column x is
-    shifted by round(x · tan angle) pixels, so the work is a shift, a blur of rows and the shift back.
+    shifted by round(x · tan angle) pixels: columns are shifted, rows blurred, and columns shifted back.
     """
     height, width, channels = image_shape(images)
     stacked = images.reshape(len(images), height, width, channels)
@@ -64,26 +54,26 @@ def line_blur(images: Images, degrees: ArrayLike, length: float, sigma: float) -
     angles = np.repeat(np.asarray(degrees, dtype=np.int64), channels)
     order = np.argsort(angles, kind="stable")
     ordered = np.empty(planes.shape, dtype=np.uint8)
-    blur = _blur_small if height * width <= SMALL else _blur_large
+    line = _cached_line if height * width <= SMALL else _line
     for part in slabs(0, len(planes), height * width, _GROUPED):
-        lines = ((rows, _line_for(height, width, angle, length, sigma)) for angle, rows in runs(angles[order[part]]))
-        ordered[part] = blur(planes[order[part]], lines)
-    blurred = put_back(ordered, order).reshape(-1, channels, height, width)
+        lines = ((rows, line(height, width, angle, length, sigma)) for angle, rows in runs(angles[order[part]]))
+        ordered[part] = _blur_lines(planes[order[part]], lines)
+    blurred = ordered[np.argsort(order)].reshape(-1, channels, height, width)
     return blurred.transpose(0, 2, 3, 1).reshape(images.shape)
 
 
 class _Line(NamedTuple):
     """How to blur images of one size along one line."""
 
-    shear: NDArray[np.intp]  # (rows, width + taps - 1): flat pixels, so that the lines of the angle are rows
+    shear: NDArray[np.intp]  # (rows, width + taps - 1): flat pixels, in which lines of the angle are rows
     band: NDArray[np.float32]  # (width + taps - 1, width): the blur of a row as a matrix
     weights: NDArray[np.float32]  # (1, taps)
-    unshear: NDArray[np.intp]  # (height * width,): where the pixels of the result are among the blurred rows
+    unshear: NDArray[np.intp]  # (height * width,): positions of the result's pixels in the blurred rows
 
 
 def _line(height: int, width: int, degrees: int, length: float, sigma: float) -> _Line:
     angle = np.deg2rad(degrees)
-    weights = _half_gaussian(length * np.cos(angle), sigma * np.cos(angle))
+    weights = half_gaussian(length * np.cos(angle), sigma * np.cos(angle))
     columns = np.arange(width + len(weights) - 1)
     shift = np.rint(columns * np.tan(angle)).astype(np.intp)
     first, last = -shift[:width].max(), height - 1 - shift[:width].min()
@@ -96,46 +86,31 @@ def _line(height: int, width: int, degrees: int, length: float, sigma: float) ->
     return _Line(shear, band, weights[None], unshear.ravel())
 
 
-# All whole angles of five severities fit.
-_cached_line = lru_cache(maxsize=512)(_line)
+_cached_line = lru_cache(maxsize=512)(_line)  # enough for all angles of five severities
 
 
-def _line_for(height: int, width: int, degrees: int, length: float, sigma: float) -> _Line:
-    make = _cached_line if height * width <= SMALL else _line
-    return make(height, width, degrees, length, sigma)
-
-
-def _half_gaussian(length: float, sigma: float) -> NDArray[np.float32]:
-    """Weights of taps one pixel apart from 0 to length, without the tail that does not count."""
+def half_gaussian(length: float, sigma: float) -> NDArray[np.float32]:
+    """Weights of taps one pixel apart from 0 to length, without a negligible tail."""
     taps = np.exp(-0.5 * (np.arange(int(length + 1e-9) + 1) / sigma) ** 2)
     taps /= taps.sum()
     taps = taps[: 1 + int(np.searchsorted(np.cumsum(taps), 1 - _TAIL))]
     return exact((taps / taps.sum())[:, None])[:, 0].astype(np.float32)
 
 
-def _blur_small(planes: Images, lines: Iterator[tuple[slice, _Line]]) -> Images:
-    """Whole arrays are converted at once and each step writes where it is told: calls cost more than arithmetic."""
-    source = planes.astype(np.float32)
-    values = np.empty_like(source)
+def _blur_lines(planes: Images, lines: Iterator[tuple[slice, _Line]]) -> Images:
+    result = np.empty(planes.shape, dtype=np.uint8)
     with one_blas_thread():
         for part, line in lines:
             count, (rows, columns) = part.stop - part.start, line.shear.shape
-            sheared = np.empty((count, rows * columns), dtype=np.float32)
-            source[part].take(line.shear.ravel(), axis=1, mode="clip", out=sheared)
-            blurred = sheared.reshape(count * rows, columns) @ line.band
-            blurred.reshape(count, -1).take(line.unshear, axis=1, mode="clip", out=values[part])
-    values += np.float32(0.5)
-    return values.astype(np.uint8)
-
-
-def _blur_large(planes: Images, lines: Iterator[tuple[slice, _Line]]) -> Images:
-    result = np.empty(planes.shape, dtype=np.uint8)
-    for part, line in lines:
-        width = line.shear.shape[1] - line.weights.shape[1] + 1
-        for plane, target in zip(planes[part], result[part], strict=True):
-            sheared = plane.take(line.shear).astype(np.float32)
-            blurred = cv2.filter2D(sheared, cv2.CV_32F, line.weights, anchor=(0, 0))[:, :width]
-            target[:] = blurred.ravel().take(line.unshear) + np.float32(0.5)
+            sheared = planes[part].take(line.shear.ravel(), axis=1, mode="clip").astype(np.float32)
+            stacked = sheared.reshape(count * rows, columns)
+            if len(line.band):
+                blurred = stacked @ line.band
+            else:
+                blurred = cv2.filter2D(stacked, cv2.CV_32F, line.weights, anchor=(0, 0))[:, : line.band.shape[1]]
+            values = blurred.reshape(count, -1).take(line.unshear, axis=1, mode="clip")
+            values += np.float32(0.5)
+            result[part] = values
     return result
 
 
@@ -147,19 +122,28 @@ def gaussian(
     Outside lies the nearest pixel, or with border="mirror" the mirror image (d c b a | a b c d).
     """
     choice("border", border, ("nearest", "mirror"))
-    down, across = np.broadcast_to(sigma, 2).tolist()
     height, width = values.shape[1:3]
-    blurs = (_Gaussian(down, truncate, height, border), _Gaussian(across, truncate, width, border))
-    if values.dtype != np.uint8:
-        return _blurred_layers(np.ascontiguousarray(values, dtype=np.float32), *blurs)
-    if height * width > SMALL:
-        return _blurred_large(values, *blurs)
-    return _blurred_small(_stacked(values), *blurs).reshape(values.shape)
+    sides = zip(np.broadcast_to(sigma, 2).tolist(), (height, width), strict=True)
+    down, across = (_Gaussian(one, truncate, side, border) for one, side in sides)
+    if values.dtype == np.uint8 and height * width <= SMALL:
+        return _blurred_small(_stacked(values), down, across).reshape(values.shape)
+    mode = cv2.BORDER_REPLICATE if border == "nearest" else cv2.BORDER_REFLECT
+    taps = across.taps(), down.taps()
+
+    def blur(values: Array) -> Array:
+        return np.asarray(cv2.sepFilter2D(values, cv2.CV_32F, *taps, borderType=mode), dtype=np.float32)
+
+    if values.dtype == np.uint8:
+        return _each(values, lambda image: blur(image.astype(np.float32)) + np.float32(0.5))
+    layers = np.ascontiguousarray(values, dtype=np.float32)
+    # A matrix product costs the same for every radius.
+    if height * width <= SMALL or 8 * (down.radius + across.radius) > height + width:
+        with one_blas_thread():
+            return np.asarray(np.matmul(np.matmul(_band(down), layers), _band(across).T))
+    return np.stack([blur(layer) for layer in layers])
 
 
 class _Gaussian(NamedTuple):
-    """A Gaussian blur along one axis."""
-
     sigma: float
     truncate: float
     size: int
@@ -170,34 +154,45 @@ class _Gaussian(NamedTuple):
         return int(self.truncate * self.sigma + 0.5)
 
     def taps(self) -> Floats:
-        return _bell(self.radius, self.sigma)
+        return bell(self.radius, self.sigma)
 
 
-def _bell(radius: int, sigma: float) -> Floats:
+def bell(radius: int, sigma: float) -> Floats:
     """Weights of a Gaussian at −radius … radius."""
     weights = np.exp(-0.5 * (np.arange(-radius, radius + 1) / max(sigma, 1e-9)) ** 2)
-    normalised: Floats = weights / weights.sum()
-    return normalised
+    return np.asarray(weights / weights.sum())
 
 
 @lru_cache(maxsize=64)
 def _band(blur: _Gaussian, bits: int | None = None) -> NDArray[np.float32]:
     """The blur as a matrix; with `bits`, its weights are multiples of 2^-bits that sum to 1."""
-    taps = blur.taps()
-    if bits is not None:
-        taps = np.rint(taps * 2**bits)
-        taps[blur.radius] += 2**bits - taps.sum()
-        taps /= 2**bits
-    target = np.arange(blur.size)[:, None]
-    source = target + np.arange(-blur.radius, blur.radius + 1)
-    if blur.border == "nearest":
-        source = source.clip(0, blur.size - 1)
-    else:
-        source %= 2 * blur.size
-        source = np.minimum(source, 2 * blur.size - 1 - source)
-    band = np.zeros((blur.size, blur.size))
-    np.add.at(band, (target, source), taps)
-    return band.astype(np.float32)
+    taps = blur.taps() if bits is None else multiples(blur.taps(), bits)
+    return blur_matrix(taps, -blur.radius, blur.size, blur.border).astype(np.float32)
+
+
+def multiples(weights: Floats, bits: int) -> Floats:
+    """Weights that sum to 1, rounded to multiples of 2^-bits that still do."""
+    steps = np.rint(weights * 2.0**bits)
+    steps[steps.argmax()] += 2.0**bits - steps.sum()
+    return steps / 2.0**bits
+
+
+def blur_matrix(weights: Floats, start: int, side: int, border: str) -> Floats:
+    """The matrix that gives each position the weighted sum of those that begin `start` away from it."""
+    places = np.arange(side)[:, None]
+    matrix = np.zeros((side, side))
+    np.add.at(matrix, (places, reflected(places + start + np.arange(len(weights)), side, border)), weights)
+    return matrix
+
+
+def reflected(places: NDArray[np.intp], side: int, border: str) -> NDArray[np.intp]:
+    """The positions inside an image that positions outside show."""
+    if border == "nearest":
+        return places.clip(0, side - 1)
+    # Mirrored with the edge pixel repeated (d c b a | a b c d), or without (d c b | a b c d).
+    period, last = (2 * side, 2 * side - 1) if border == "mirror" else (max(2 * side - 2, 1), 2 * side - 2)
+    places = places % period
+    return np.minimum(places, last - places)
 
 
 def _blurred_small(images: Images, down: _Gaussian, across: _Gaussian) -> Images:
@@ -219,67 +214,35 @@ def _blurred_small(images: Images, down: _Gaussian, across: _Gaussian) -> Images
     return result
 
 
-def _blurred_large(images: Images, down: _Gaussian, across: _Gaussian) -> Images:
-    blur = _separable(down, across)
-    return _each(images, lambda image: blur(image.astype(np.float32)) + np.float32(0.5))
-
-
-def _blurred_layers(layers: NDArray[np.float32], down: _Gaussian, across: _Gaussian) -> NDArray[np.float32]:
-    # A matrix product costs the same for every radius. As its sums are rounded, NumPy makes one for each layer.
-    if down.size * across.size <= SMALL or 8 * (down.radius + across.radius) > down.size + across.size:
-        with one_blas_thread():
-            blurred: NDArray[np.float32] = np.matmul(np.matmul(_band(down), layers), _band(across).T)
-        return blurred
-    blur = _separable(down, across)
-    return np.stack([blur(layer) for layer in layers])
-
-
-def _separable(down: _Gaussian, across: _Gaussian) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-    border = cv2.BORDER_REPLICATE if down.border == "nearest" else cv2.BORDER_REFLECT
-    taps = across.taps(), down.taps()
-
-    def blur(values: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.asarray(cv2.sepFilter2D(values, cv2.CV_32F, *taps, borderType=border), dtype=np.float32)
-
-    return blur
-
-
 def disc_blur(images: Images, radius: float, alias_blur: float) -> Images:
     """Blur of a lens out of focus: the mean over a disc, its rim softened by a small Gaussian.
 
-    The disc holds the pixels with x² + y² ≤ radius²; the Gaussian, of sigma `alias_blur`, has 3 × 3 taps, or
-    5 × 5 where the radius is above 8. Outside, the image goes on mirrored, without its edge repeated.
+    The disc has the pixels with x² + y² ≤ radius²; the Gaussian, of sigma `alias_blur`, has 3 × 3 taps, or
+    5 × 5 if the radius is above 8. Outside, the image is mirrored without repeating its edge.
     Kernel of Hendrycks and Dietterich, "Benchmarking neural network robustness", ICLR 2019.
     """
     stacked = _stacked(images)
-    number("radius", radius, least=0, most=_WIDEST)
+    number("radius", radius, least=0, most=WIDEST)
     square = int(radius * radius)
     reaches = [math.isqrt(square - across * across) for across in range(math.isqrt(square) + 1)]
     rim = 2 if radius > 8 else 1
-    taps = _bell(rim, alias_blur)
+    taps = bell(rim, alias_blur)
     count, height, width, channels = stacked.shape
     margin = rim + reaches[0]
     result = np.empty(stacked.shape, dtype=np.uint8)
     for part in slabs(0, count, (height + 2 * margin) * (width + 2 * margin) * channels, _DISCS):
-        pixels = _pixels_first(_with_margin(stacked[part], margin)).astype(np.uint16)
+        padding = ((0, 0), (margin, margin), (margin, margin), (0, 0))
+        pixels = _pixels_first(np.pad(stacked[part], padding, "reflect")).astype(np.uint16)
         means = _images_first(_disc_means(pixels, reaches), part.stop - part.start)
-        # One tall image: what comes in from its neighbours stays in an image's rim, which is cut off.
+        # One tall image: neighbouring images only affect the rims, which are cut off.
         tall = means.reshape(-1, *means.shape[2:])
         soft = cv2.sepFilter2D(tall, cv2.CV_32F, taps, taps).reshape(means.shape)
         result[part] = soft[:, rim:-rim, rim:-rim] + np.float32(0.5)
     return result.reshape(images.shape)
 
 
-def _with_margin(images: Images, margin: int) -> Images:
-    count, height, width, channels = images.shape
-    result = np.empty((count, height + 2 * margin, width + 2 * margin, channels), dtype=np.uint8)
-    for image, target in zip(images, result, strict=True):
-        cv2.copyMakeBorder(image, margin, margin, margin, margin, cv2.BORDER_REFLECT_101, dst=target)
-    return result
-
-
 def _disc_means(pixels: NDArray[np.uint16], reaches: list[int]) -> NDArray[np.float32]:
-    """Means over the disc whose columns, from the middle one outwards, reach that far up and down."""
+    """Means over a disc; `reaches` are the half heights of its columns, from the middle outwards."""
     widest = reaches[0]
     height, width = (size - 2 * widest for size in pixels.shape[:2])
     columns = np.zeros((height, *pixels.shape[1:]), dtype=np.uint16)
@@ -291,7 +254,7 @@ def _disc_means(pixels: NDArray[np.uint16], reaches: list[int]) -> NDArray[np.fl
             columns += pixels[top : top + height]
         for across in (place for place, known in enumerate(reaches) if known == reach):
             for left in {widest - across, widest + across}:
-                # Sums of 16 bits take half the time of longer ones, and hold this many pixels.
+                # Sums of 16 bits take half the time of longer ones, and do not overflow up to 257 pixels.
                 if counted + 2 * reach + 1 - summed > 257:
                     total += some
                     some[:] = 0
@@ -327,18 +290,16 @@ def _each(images: Images, change: Callable[[Images], Array]) -> Images:
 
 
 def _stacked(images: Images) -> Images:
-    """Images with an axis for channels."""
     return images.reshape(len(images), *image_shape(images))
 
 
 def _pixels_first(images: Images) -> Images:
-    """Images as (H, W, C · N): a step that moves whole rows or columns of pixels then moves long pieces of memory."""
+    """Images as (H, W, C · N): rows and columns of pixels are then long pieces of memory."""
     count, height, width, _ = images.shape
     turned = np.asarray(cv2.transpose(images.reshape(count, -1)), dtype=np.uint8)
     return turned.reshape(height, width, -1)
 
 
 def _images_first(pixels: Array, count: int) -> Array:
-    """The way back from `_pixels_first`."""
     height, width = pixels.shape[:2]
     return np.asarray(cv2.transpose(pixels.reshape(-1, count))).reshape(count, height, width, -1)

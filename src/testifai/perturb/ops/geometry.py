@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from testifai.perturb.ops.values import SMALL, Images, exact, image_shape, put_back, runs, slabs, transposed
+from testifai.perturb.ops.values import SMALL, Images, exact, image_shape, runs, slabs, transposed
 from testifai.support.optional_imports import cv2
-from testifai.support.types import Floats
+from testifai.support.types import Array, Floats
 
-# Numbers handled at once where boxes are summed up: their sums need four times the memory of the pixels.
-_BOXED = 2**16
+_BOXED = 2**16  # numbers per slab of pixelated images, whose sums need four times the memory of the pixels
 
 
 def about_centre(linear: ArrayLike, height: int, width: int) -> Floats:
@@ -25,35 +24,28 @@ def about_centre(linear: ArrayLike, height: int, width: int) -> Floats:
 
 
 def warp(images: Images, matrices: ArrayLike, which: ArrayLike | None = None, border: int = 0) -> Images:
-    """Affine warp, bilinear: a 2×3 matrix takes a pixel (x, y) of the result to the place that it shows.
+    """Affine warp, bilinear: a 2×3 matrix maps a pixel (x, y) of the result to the place that it shows.
 
     `matrices` is one for all images, or several, of which `which` chooses one per image: made for few
     matrices and many images. Places outside the image have the grey level `border`.
     """
     height, width, channels = image_shape(images)
     choices = np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
-    stacked = images.reshape(len(images), height, width, channels)
-    if which is None:
-        return _warp_runs(stacked, choices, [(0, slice(0, len(images)))], border).reshape(images.shape)
-    chosen = np.asarray(which, dtype=np.intp)
-    order = np.argsort(chosen, kind="stable")
-    return put_back(_warp_runs(stacked[order], choices, runs(chosen[order]), border), order).reshape(images.shape)
-
-
-def _warp_runs(images: Images, choices: Floats, chosen: Iterable[tuple[int, slice]], border: int) -> Images:
-    """The warp of each run of images by its matrix."""
-    height, width, channels = images.shape[1:]
-    one_warp = _warp_small if height * width <= SMALL else _warp_large
-    result = np.empty(images.shape, dtype=np.uint8)
+    given = images.reshape(len(images), height, width, channels)
+    order = None if which is None else np.argsort(np.asarray(which, dtype=np.intp), kind="stable")
+    chosen: Iterable[tuple[int, slice]] = [(0, slice(0, len(images)))]
+    if order is not None:
+        given, chosen = given[order], runs(np.asarray(which, dtype=np.intp)[order])
+    result = np.empty(given.shape, dtype=np.uint8)
     for choice, run in chosen:
         for part in slabs(run.start, run.stop, height * width * channels):
-            result[part] = one_warp(images[part], choices[choice], border)
-    return result
-
-
-def _warp_small(images: Images, matrix: Floats, border: int) -> Images:
-    sampler, outside = _sampler(*images.shape[1:3], matrix.tobytes())
-    return _sampled(images, sampler, border * outside)
+            if height * width <= SMALL:
+                sampler, outside = _sampler(height, width, choices[choice].tobytes())
+                result[part] = _sampled(given[part], sampler, border * outside)
+            else:
+                warped = [_warp_image(one, choices[choice], cv2.BORDER_CONSTANT, border) for one in given[part]]
+                result[part] = np.stack(warped)
+    return (result if order is None else result[np.argsort(order)]).reshape(images.shape)
 
 
 def _sampled(images: Images, sampler: csr_array, extra: NDArray[np.float32] | float = 0.0) -> Images:
@@ -79,7 +71,6 @@ def _sampler(height: int, width: int, matrix: bytes) -> tuple[csr_array, NDArray
 
 
 def _taps(height: int, width: int, matrix: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-    """Rows, columns and weights, each (4, H · W), of the four pixels around the place that each pixel shows."""
     y, x = np.indices((height, width)).reshape(2, -1)
     place_x, place_y = (row[0] * x + row[1] * y + row[2] for row in matrix)
     left, top = np.floor(place_x), np.floor(place_y)
@@ -90,20 +81,10 @@ def _taps(height: int, width: int, matrix: Floats) -> tuple[NDArray[np.intp], ND
     return rows, columns, weights
 
 
-def _warp_large(images: Images, matrix: Floats, border: int) -> Images:
-    height, width = images.shape[1:3]
-    warped = [
-        cv2.warpAffine(
-            image,
-            matrix,
-            (width, height),
-            flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
-            borderMode=cv2.BORDER_CONSTANT,
-            borderValue=(border,) * 4,
-        )
-        for image in images
-    ]
-    return np.asarray(warped, dtype=np.uint8).reshape(images.shape)
+def _warp_image(image: Array, matrix: Floats, mode: int, border: int = 0) -> Array:
+    size, flags = (image.shape[1], image.shape[0]), cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    warped = cv2.warpAffine(image, matrix, size, flags=flags, borderMode=mode, borderValue=(border,) * 4)
+    return np.asarray(warped).reshape(image.shape)
 
 
 def mean_of_warps(images: Images, matrices: ArrayLike) -> Images:
@@ -111,15 +92,13 @@ def mean_of_warps(images: Images, matrices: ArrayLike) -> Images:
     height, width, channels = image_shape(images)
     choices = np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
     stacked = images.reshape(len(images), height, width, channels)
-    mean = _mean_small if height * width <= SMALL else _mean_large
     result = np.empty(stacked.shape, dtype=np.uint8)
     for part in slabs(0, len(images), height * width * channels):
-        result[part] = mean(stacked[part], choices)
+        if height * width <= SMALL:
+            result[part] = _sampled(stacked[part], _mean_sampler(height, width, choices.tobytes()))
+        else:
+            result[part] = _mean_large(stacked[part], choices)
     return result.reshape(images.shape)
-
-
-def _mean_small(images: Images, matrices: Floats) -> Images:
-    return _sampled(images, _mean_sampler(*images.shape[1:3], matrices.tobytes()))
 
 
 @lru_cache(maxsize=16)
@@ -133,31 +112,23 @@ def _mean_sampler(height: int, width: int, matrices: bytes) -> csr_array:
         targets = np.broadcast_to(np.arange(height * width), sources.shape)
         entries = (weights.ravel() / len(choices), (targets.ravel(), sources.ravel()))
         total = total + csr_array(entries, shape=total.shape)
-    # Rows sum to 1, so rounding the running sum makes every weight a multiple of 2⁻¹⁶ and keeps that.
+    # Rounding the running sum makes every weight a multiple of 2⁻¹⁶, and rows still sum to 1.
     steps = np.diff(np.rint(np.cumsum(total.data) * 2.0**16), prepend=0) / 2.0**16
     return csr_array((steps.astype(np.float32), total.indices, total.indptr), shape=total.shape)
 
 
 def _mean_large(images: Images, matrices: Floats) -> Images:
-    height, width = images.shape[1:3]
     result = np.empty(images.shape, dtype=np.uint8)
     for image, target in zip(images.astype(np.float32), result, strict=True):
         total = np.full(image.shape, 0.5 * len(matrices), dtype=np.float32)
         for matrix in matrices:
-            warped = cv2.warpAffine(
-                image,
-                matrix,
-                (width, height),
-                flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
-                borderMode=cv2.BORDER_REPLICATE,
-            )
-            total += warped.reshape(image.shape)
+            total += _warp_image(image, matrix, cv2.BORDER_REPLICATE)
         target[:] = total / np.float32(len(matrices))
     return result
 
 
 def grid(like: object, height: int, width: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Every pixel's x, of shape (1, 1, W), and y, (1, H, 1); `like` is for tensors, which lie on a device."""
+    """Every pixel's x, of shape (1, 1, W), and y, (1, H, 1); `like` gives tensors their device."""
     x, y = np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32)
     return x[None, None, :], y[None, :, None]
 
@@ -167,28 +138,11 @@ def displace(images: Images, dx: NDArray[np.float32], dy: NDArray[np.float32]) -
     height, width, channels = image_shape(images)
     x, y = grid(images, height, width)
     shape = (len(images), height, width)
-    across = np.broadcast_to(_mirrored(x + dx, width), shape)
-    down = np.broadcast_to(_mirrored(y + dy, height), shape)
+    across, down = np.broadcast_to(x + dx, shape), np.broadcast_to(y + dy, shape)
     result = np.empty((*shape, channels), dtype=np.uint8)
     for image, to_x, to_y, target in zip(images.reshape(result.shape), across, down, result, strict=True):
-        cv2.remap(image, to_x, to_y, cv2.INTER_LINEAR, dst=target, borderMode=cv2.BORDER_REPLICATE)
+        cv2.remap(image, to_x, to_y, cv2.INTER_LINEAR, dst=target, borderMode=cv2.BORDER_REFLECT)
     return result.reshape(images.shape)
-
-
-def _mirrored(places: NDArray[np.float32], size: int) -> NDArray[np.float32]:
-    """Places moved into the image or at most half a pixel from it, where the mirror is; those there stay exactly."""
-    lowest, highest = places.min(initial=0), places.max(initial=0)
-    if lowest < -size or highest > 2 * size - 1:
-        # Only places so far away lose a period: others must not be rounded because of their neighbours.
-        periods = np.floor((places + np.float32(0.5)) / np.float32(2 * size))
-        far = (places < -size) | (places > 2 * size - 1)
-        places = np.where(far, places - 2 * size * periods, places)
-        lowest, highest = places.min(), places.max()
-    if lowest < -0.5:
-        places = np.maximum(places, -1 - places)
-    if highest > size - 0.5:
-        places = np.minimum(places, 2 * size - 1 - places)
-    return places
 
 
 def resample(
@@ -205,12 +159,11 @@ def _between(layer: NDArray[np.float32], places: NDArray[np.floating], axis: int
     share = (inside - first).astype(np.float32)
     share = share[:, None] if axis == 1 else share
     before = layer.take(first, axis=axis)
-    result: NDArray[np.float32] = before + share * (layer.take(np.minimum(first + 1, last), axis=axis) - before)
-    return result
+    return np.asarray(before + share * (layer.take(np.minimum(first + 1, last), axis=axis) - before))
 
 
 def resize(images: Images, height: int, width: int) -> Images:
-    """Images at another size: means over areas where it is smaller, bilinear where it is larger."""
+    """Images at another size: means over areas if it is smaller, bilinear if it is larger."""
     way = cv2.INTER_AREA if height <= images.shape[1] else cv2.INTER_LINEAR
     resized = [cv2.resize(image, (width, height), interpolation=way) for image in images]
     return np.asarray(resized, dtype=np.uint8).reshape(len(images), height, width, images.shape[3])
@@ -219,8 +172,8 @@ def resize(images: Images, height: int, width: int) -> Images:
 def pixelate(images: Images, rows: int, columns: int) -> Images:
     """Means over rows × columns boxes, from 1 up to one per pixel, and in every pixel the mean of its box.
 
-    Box and pixel edges are those of Pillow's resize, down with BOX and up with NEAREST: an edge between boxes
-    is rounded to whole pixels, and a pixel shows the box that lies under its centre.
+    Boxes are those of Pillow's resize, down with BOX and up with NEAREST: their edges are rounded to whole pixels,
+    and a pixel shows the box under its centre.
     """
     height, width, channels = image_shape(images)
     result = np.empty((len(images), height, width, channels), dtype=np.uint8)
@@ -230,10 +183,10 @@ def pixelate(images: Images, rows: int, columns: int) -> Images:
 
 
 def _pixelated(images: Images, rows: int, columns: int) -> Images:
-    """Columns are turned into rows before they are chosen: whole rows are copied far faster than single pixels."""
+    # Columns are transposed to rows before they are chosen: whole rows are copied far faster than single pixels.
     count, height, width, channels = images.shape
     (tops, bottoms), (lefts, rights) = box_edges(height, rows), box_edges(width, columns)
-    # Sums of all pixels above and to the left. Should they wrap around, the sums of boxes are right all the same.
+    # Sums of all pixels above and to the left. The sums of boxes are right even if these wrap around.
     totals = np.asarray(cv2.integral(images.reshape(count * height, width, channels)))
     totals = totals.reshape(count * height + 1, width + 1, channels)
     first = height * np.arange(count)[:, None]
@@ -247,7 +200,7 @@ def _pixelated(images: Images, rows: int, columns: int) -> Images:
 
 @lru_cache(maxsize=64)
 def box_edges(size: int, boxes: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where boxes start and end. Where a pixel's centre is on an edge, the rounding errors of Pillow's sums decide."""
+    """Starts and ends of boxes. If a pixel's centre is on an edge, the rounding errors of Pillow's sums decide."""
     scale = size / boxes
     centres = (np.arange(boxes) + 0.5) * scale
     starts, ends = ((centres + side * scale / 2 + 0.5).astype(np.intp) for side in (-1, 1))
@@ -269,14 +222,17 @@ def shuffle(images: Images, radius: int, words: NDArray[np.uint16], swap: bool =
 
     Pixel (h, w), for h from H − radius down to radius + 1 and w likewise, swaps with (h + dy, w + dx), where dy
     and dx are uniform on −radius … radius − 1 and come from the pixel's random word, words[n, h, w]. Without
-    `swap` it takes over its neighbour's colour and the neighbour stays as it is.
+    `swap` it is overwritten by its neighbour, which is unchanged.
 
-    Swaps whose squares of neighbours do not overlap can be done at once. Such are the pixels with the same
+    Swaps whose squares of neighbours do not overlap can be done together. Such are the pixels with the same
     2 · radius · (H − h) + (W − w): this number grows along the order of the swaps wherever squares overlap.
     """
     height, width, channels = image_shape(images)
     count, pixels = len(images), height * width
-    state = transposed(_packed(images.reshape(count, pixels, channels)))
+    numbers = images.reshape(count, pixels, channels)
+    if channels == 3:  # one number per pixel
+        numbers = np.asarray(cv2.cvtColor(numbers, cv2.COLOR_RGB2RGBA)).view(np.int32)
+    state = transposed(numbers[..., 0])
     partners = _partners(transposed(words.reshape(count, pixels)), width, radius)
     flat = state.reshape(-1)
     for front in fronts(height, width, radius):
@@ -285,21 +241,10 @@ def shuffle(images: Images, radius: int, words: NDArray[np.uint16], swap: bool =
         if swap:
             flat.put(places, state[front])
         state[front] = taken
-    return _unpacked(transposed(state), channels).reshape(images.shape)
-
-
-def _packed(pixels: Images) -> NDArray[np.int32] | Images:
-    """Pixels (N, P, C) as one number each, (N, P)."""
-    if pixels.shape[2] == 1:
-        return pixels[..., 0]
-    four: Images = np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2RGBA))
-    return four.view(np.int32)[..., 0]
-
-
-def _unpacked(packed: NDArray[np.int32] | Images, channels: int) -> Images:
-    if channels == 1:
-        return packed.view(np.uint8)
-    return np.asarray(cv2.cvtColor(packed.view(np.uint8).reshape(*packed.shape, 4), cv2.COLOR_RGBA2RGB))
+    swapped = transposed(state).view(np.uint8)
+    if channels == 3:
+        swapped = np.asarray(cv2.cvtColor(swapped.reshape(count, pixels, 4), cv2.COLOR_RGBA2RGB))
+    return swapped.reshape(images.shape)
 
 
 def _partners(words: NDArray[np.uint16], width: int, radius: int) -> NDArray[np.intp]:
@@ -315,7 +260,7 @@ def _partners(words: NDArray[np.uint16], width: int, radius: int) -> NDArray[np.
 
 
 def fronts(height: int, width: int, radius: int) -> Iterator[slice]:
-    """Slices of flat pixels that are swapped at once, in order."""
+    """Slices of flat pixels that are swapped together, in order."""
     side = 2 * radius
     rows, columns = height - side, width - side
     if min(rows, columns) <= 0:

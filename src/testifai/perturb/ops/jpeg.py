@@ -1,4 +1,4 @@
-"""JPEG compression: what is left of an image after it has been stored at some quality."""
+"""JPEG compression of images at a given quality."""
 
 from __future__ import annotations
 
@@ -41,43 +41,33 @@ _UNIT = 2.0**-13
 def jpeg(images: Images, quality: int) -> Images:
     """Images after JPEG compression as libjpeg does it by default, with colour at half the resolution.
 
-    Large images are really compressed; small ones go through the steps that lose something.
+    Large images are compressed by libjpeg; small ones go through its lossy steps.
     """
     height, width, channels = image_shape(images)
     number("quality", quality, least=1, most=100)
-    if height * width > SMALL:
-        stored = _stored_colour if channels == 3 else _stored_grey
-        return np.stack([stored(image, quality) for image in images]).reshape(images.shape)
-    small = _small_colour if channels == 3 else _small_grey
     stacked = np.ascontiguousarray(images).reshape(-1, height, width, channels)
+    if height * width > SMALL:
+        return np.stack([_stored(image, quality) for image in stacked]).reshape(images.shape)
     result = np.empty(stacked.shape, dtype=np.uint8)
     with one_blas_thread():
         for part in slabs(0, len(images), height * width * channels):
-            result[part] = small(stacked[part], quality)
+            result[part] = _lossy(stacked[part], quality)
     return result.reshape(images.shape)
 
 
-def _stored_grey(image: Images, quality: int) -> Images:
-    _, code = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
-    return np.asarray(cv2.imdecode(code, cv2.IMREAD_GRAYSCALE), dtype=np.uint8)
+def _stored(image: Images, quality: int) -> Images:
+    colour = image.shape[2] == 3
+    source = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if colour else image  # OpenCV reverses the order of colours
+    _, code = cv2.imencode(".jpg", source, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    decoded = cv2.imdecode(code, cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE)
+    return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB) if colour else decoded, dtype=np.uint8)
 
 
-def _stored_colour(image: Images, quality: int) -> Images:
-    # OpenCV's order of colours is the other way round.
-    _, code = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality])
-    decoded = np.asarray(cv2.imdecode(code, cv2.IMREAD_COLOR), dtype=np.uint8)
-    return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB), dtype=np.uint8)
-
-
-def _small_grey(images: Images, quality: int) -> Images:
-    height, width = images.shape[1:3]
-    brightness_steps, _ = rounding_steps(quality)
-    return _rounded(_padded(images, 8)[..., 0], brightness_steps)[:, :height, :width, None]
-
-
-def _small_colour(images: Images, quality: int) -> Images:
-    count, height, width, _ = images.shape
+def _lossy(images: Images, quality: int) -> Images:
+    count, height, width, channels = images.shape
     brightness_steps, colour_steps = rounding_steps(quality)
+    if channels == 1:
+        return _rounded(_padded(images, 8)[..., 0], brightness_steps)[:, :height, :width, None]
     padded = _padded(images, 16)
     tall, wide = padded.shape[1:3]
     planes = np.asarray(cv2.split(padded.reshape(-1, wide, 3)), dtype=np.uint8).reshape(3, -1)
@@ -85,7 +75,7 @@ def _small_colour(images: Images, quality: int) -> Images:
     separated += OFFSETS
     given = separated.astype(np.uint8).reshape(3 * count, tall, wide)
     brightness, colour = given[:count], _halved(given[count:])
-    # libjpeg fills up columns before it halves, and rows after.
+    # libjpeg pads columns before it halves, and rows after.
     last = (height - 1) // 2
     colour[:, last + 1 :] = colour[:, last : last + 1]
     brightness = np.ascontiguousarray(_rounded(brightness, brightness_steps)[:, :height, :width])
@@ -96,7 +86,6 @@ def _small_colour(images: Images, quality: int) -> Images:
 
 
 def _padded(images: Images, multiple: int) -> Images:
-    """Height and width filled up to a multiple, by the last row and column."""
     for axis in (1, 2):
         size = images.shape[axis]
         if size % multiple:
@@ -107,7 +96,7 @@ def _padded(images: Images, multiple: int) -> Images:
 
 @lru_cache(maxsize=16)
 def rounding_steps(quality: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Steps to which the 64 frequencies are rounded, of brightness and of colour: libjpeg's scaling of the tables."""
+    """Quantisation steps of the 64 frequencies, of brightness and of colour: libjpeg's scaling of the tables."""
     percent = 5000 // quality if quality < 50 else 200 - 2 * quality
     scaled = (np.array([_BRIGHTNESS, _COLOUR]) * percent + 50) // 100
     brightness, colour = scaled.clip(1, 255).astype(np.float32).reshape(2, 64)
@@ -157,8 +146,7 @@ def _doubled(planes: Images, height: int, width: int) -> Images:
     wide = planes.reshape(-1, planes.shape[2]).astype(np.float32) @ doubling(width, planes.shape[2]).T
     values = np.matmul(doubling(height, planes.shape[1]), wide.reshape(len(planes), -1, width))
     values += np.resize([8 / 16, 7 / 16], width).astype(np.float32)
-    doubled: Images = values.astype(np.uint8)
-    return doubled
+    return np.asarray(values.astype(np.uint8))
 
 
 @lru_cache(maxsize=16)

@@ -14,11 +14,11 @@ from testifai.support.types import Array, Bools, Floats
 
 Images = NDArray[np.uint8]
 
-# Up to this many pixels an image is small.
-SMALL = 64 * 64
+SMALL = 64 * 64  # largest number of pixels of a small image
 _STEP = 2.0**16
-# Numbers handled at once: few enough for a float copy to stay in the processor's cache.
-_SLAB = 2**18
+_SLAB = 2**18  # numbers per slab: few enough for a float copy to stay in the processor's cache
+_COLOURS = 2**17  # numbers per slab with several float copies of a colour plane
+_LUMA = (0.299, 0.587, 0.114)
 
 
 def exact(weights: Floats) -> Floats:
@@ -44,29 +44,13 @@ def slabs(start: int, stop: int, numbers_per_row: int, most: int = _SLAB) -> Ite
         yield slice(first, min(first + step, stop))
 
 
-def put_back(ordered: Images, order: NDArray[np.intp]) -> Images:
-    """Rows that were taken in some order, in their own places again."""
-    result = np.empty_like(ordered)
-    result[order] = ordered
-    return result
-
-
 def transposed(rows: Array) -> Array:
-    """The first two axes swapped; a third one of one or three channels stays. Far faster than a copy by NumPy."""
+    """The first two axes swapped, with a third one of one or three channels: far faster than a copy by NumPy."""
     return np.asarray(cv2.transpose(rows)).reshape(rows.shape[1], rows.shape[0], *rows.shape[2:])
 
 
-_LUMA = (0.299, 0.587, 0.114)
-# Numbers handled at once where several float copies of a colour plane are alive.
-_COLOURS = 2**17
-
-
 def image_shape(images: Array) -> tuple[int, int, int]:
-    """Height, width and number of channels of the images of a batch, or an InputError.
-
-    >>> image_shape(np.zeros((5, 28, 20), np.uint8))
-    (28, 20, 1)
-    """
+    """Height, width and number of channels of the images of a batch, or an InputError."""
     if not isinstance(images, np.ndarray):
         raise InputError(f"images must be an array, got a {type(images).__name__}")
     if images.dtype != np.uint8:
@@ -74,31 +58,31 @@ def image_shape(images: Array) -> tuple[int, int, int]:
             f"images must be uint8 (0 to 255), got {images.dtype}; "
             "images in 0..1 convert with np.rint(255 * images).astype(np.uint8)"
         )
-    if images.ndim not in (3, 4) or (images.ndim == 4 and images.shape[3] not in (1, 3)):
+    return layout(images.shape, "images.transpose(0, 2, 3, 1)")
+
+
+def layout(shape: tuple[int, ...], channels_last: str) -> tuple[int, int, int]:
+    """Height, width and channels from the shape of a batch, or an InputError with the code that converts it."""
+    if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] not in (1, 3)):
         raise InputError(
-            f"images must have shape (N, H, W), (N, H, W, 1) or (N, H, W, 3), got {images.shape}; "
-            "channels first converts with images.transpose(0, 2, 3, 1)"
+            f"images must have shape (N, H, W), (N, H, W, 1) or (N, H, W, 3), got {shape}; "
+            f"channels first converts with {channels_last}"
         )
-    return images.shape[1], images.shape[2], images.shape[3] if images.ndim == 4 else 1
+    return shape[1], shape[2], shape[3] if len(shape) == 4 else 1
 
 
 def lookup(images: Images, table: NDArray[np.uint8]) -> Images:
     """Every pixel replaced by its entry in a table of 256."""
     image_shape(images)
     flat = np.ascontiguousarray(images).reshape(len(images), -1)
-    result: Images = np.asarray(cv2.LUT(flat, table), dtype=np.uint8).reshape(images.shape)
-    return result
+    return np.asarray(cv2.LUT(flat, table)).reshape(images.shape)
 
 
 def brighten(images: Images, amount: float) -> Images:
     """Add to the V of hue, saturation and value, where 1 is white; for grey pixels that is a plain sum."""
-    value = np.arange(256)
-    raised = np.clip(value + 255 * amount, 0, 255)
+    raised, factors, offsets = brightening(float(amount))
     if image_shape(images)[2] == 1:
-        return lookup(images, np.floor(raised + 0.5).astype(np.uint8))
-    # With hue and saturation kept, a higher value scales all three channels alike; black becomes grey.
-    factors = (raised / np.maximum(value, 1)).astype(np.float32)
-    offsets = np.where(value == 0, raised[0] + 0.5, 0.5).astype(np.float32)
+        return lookup(images, raised)
 
     def change(planes: list[Images]) -> None:
         highest = np.maximum(np.maximum(planes[0], planes[1]), planes[2])
@@ -109,19 +93,26 @@ def brighten(images: Images, amount: float) -> Images:
     return _recoloured(images, change)
 
 
-def saturate(images: Images, factor: float, offset: float) -> Images:
-    """Saturation of hue, saturation and value times `factor` plus `offset`; hue and value stay as they are.
+@lru_cache(maxsize=64)
+def brightening(amount: float) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.float32]]:
+    """By value: the raised level, the factor of every channel, and the offset that rounds it (and makes black grey)."""
+    value = np.arange(256)
+    raised = np.clip(value + 255 * amount, 0, 255)
+    factors = (raised / np.maximum(value, 1)).astype(np.float32)
+    offsets = np.where(value == 0, raised[0] + 0.5, 0.5).astype(np.float32)
+    return np.floor(raised + 0.5).astype(np.uint8), factors, offsets
 
-    Grey has the hue red, as usual. Images of one channel have no colour to change.
-    """
+
+def saturate(images: Images, factor: float, offset: float) -> Images:
+    """Saturation of hue, saturation and value times `factor` plus `offset`; grey has the hue red, as usual."""
     if image_shape(images)[2] == 1:
         return images.copy()
-    stretches = _stretches(factor, offset)
+    table = saturation_stretches(factor, offset)
 
     def change(planes: list[Images]) -> None:
         highest = np.maximum(np.maximum(planes[0], planes[1]), planes[2])
         lowest = np.minimum(np.minimum(planes[0], planes[1]), planes[2])
-        stretch = stretches.take(highest.astype(np.intp) << 8 | lowest, mode="wrap")
+        stretch = table.take(highest.astype(np.intp) << 8 | lowest, mode="wrap")
         coloured = (highest != lowest).view(np.uint8)
         # Grey becomes a red that is as bright and fully saturated.
         for plane in planes[1:]:
@@ -134,11 +125,8 @@ def saturate(images: Images, factor: float, offset: float) -> Images:
 
 
 @lru_cache(maxsize=16)
-def _stretches(factor: float, offset: float) -> NDArray[np.float32]:
-    """By 256 · highest + lowest channel: how much further from the highest a channel comes to lie.
-
-    For grey it is the new saturation itself, by which that of a full red is multiplied.
-    """
+def saturation_stretches(factor: float, offset: float) -> NDArray[np.float32]:
+    """By 256 · highest + lowest channel: the factor on the distance from the highest; for grey the new saturation."""
     highest, lowest = np.indices((256, 256))
     saturation = (highest - lowest) / np.maximum(highest, 1)
     wanted = np.clip(saturation * factor + offset, 0, 1)
@@ -163,14 +151,12 @@ def floats(images: Images) -> NDArray[np.float32]:
 
 def levels(values: NDArray[np.floating]) -> Images:
     """The nearest whole grey level from 0 to 255, halves upwards."""
-    nearest: Images = np.clip(values + np.float32(0.5), 0, 255).astype(np.uint8)
-    return nearest
+    return np.asarray(np.clip(values + np.float32(0.5), 0, 255).astype(np.uint8))
 
 
 def take(table: NDArray[np.float32], field: NDArray[np.uint16]) -> NDArray[np.float32]:
     """Every word of a field replaced by its entry in a table of 65,536."""
-    # No word lies outside; "wrap" merely spares the check.
-    return table.take(field, mode="wrap")
+    return table.take(field, mode="wrap")  # no word is outside; "wrap" saves the check
 
 
 def uniform(field: NDArray[np.uint16], low: float = 0.0, high: float = 1.0) -> NDArray[np.float32]:
@@ -180,7 +166,7 @@ def uniform(field: NDArray[np.uint16], low: float = 0.0, high: float = 1.0) -> N
 
 
 def draw_levels(images: Images, field: NDArray[np.uint16], table: NDArray[np.uint8]) -> Images:
-    """table[pixel, word] for every pixel: a draw from a distribution of its own for each grey level."""
+    """table[pixel, word] for every pixel: a draw from the distribution of its grey level."""
     places = images.astype(np.intp) << 16
     places |= field
     return table.ravel().take(places, mode="wrap")
@@ -194,8 +180,7 @@ def per_image(numbers: ArrayLike) -> NDArray[np.float32]:
 def channel_means(images: Images) -> NDArray[np.float32]:
     """Mean level of each channel of each image, (N, 1, 1, C)."""
     height, width, channels = image_shape(images)
-    # OpenCV adds up whole numbers exactly.
-    sums = np.array([cv2.sumElems(image)[:channels] for image in images])
+    sums = np.array([cv2.sumElems(image)[:channels] for image in images])  # integer sums are exact
     return (sums / (height * width)).astype(np.float32).reshape(-1, 1, 1, channels)
 
 
@@ -211,8 +196,7 @@ def stretch(images: Images, factor: float, offsets: NDArray[np.float32]) -> Imag
 
 def largest(values: Array) -> NDArray[np.float32]:
     """Largest number of each image or layer."""
-    most: NDArray[np.float32] = values.max(axis=tuple(range(1, values.ndim)), keepdims=True).astype(np.float32)
-    return most
+    return np.asarray(values.max(axis=tuple(range(1, values.ndim)), keepdims=True), np.float32)
 
 
 def luma(values: Array) -> NDArray[np.float32]:
@@ -237,8 +221,5 @@ def zeros(like: Array, shape: tuple[int, ...]) -> NDArray[np.float32]:
 
 def crops(textures: Images, which: ArrayLike, tops: ArrayLike, lefts: ArrayLike, height: int, width: int) -> Images:
     """For each image a window of the texture `which` of (T, TH, TW, C) with its corner at (tops, lefts)."""
-    corners = np.column_stack([which, tops, lefts])
-    result = np.empty((len(corners), height, width, textures.shape[-1]), dtype=np.uint8)
-    for window, (texture, top, left) in zip(result, corners.tolist(), strict=True):
-        window[:] = textures[texture, top : top + height, left : left + width]
-    return result
+    corners = np.column_stack([which, tops, lefts]).tolist()
+    return np.stack([textures[texture, top : top + height, left : left + width] for texture, top, left in corners])

@@ -7,52 +7,19 @@ arithmetic, or sums that are exact in any order. Given the same arguments, resul
 primitives to within rounding.
 """
 
-# ruff: noqa: F401  what perturbations see as `ops`
+# ruff: noqa: F401, I001  what perturbations see as `ops`
 
 from torch import roll
 
+from testifai.perturb.ops.geometry import about_centre
 from testifai.perturb.ops_torch.filters import (
-    bilateral_blur,
-    box_blur,
-    canny,
-    disc_blur,
-    distance,
-    equalise,
-    gaussian,
-    line_blur,
-    median_blur,
-)
+    bilateral_blur, box_blur, canny, disc_blur, distance, equalise, gaussian, line_blur, median_blur,
+)  # fmt: skip
 from testifai.perturb.ops_torch.geometry import (
-    about_centre,
-    displace,
-    grid,
-    mean_of_warps,
-    pixelate,
-    resample,
-    resize,
-    shuffle,
-    warp,
-)
+    displace, grid, mean_of_warps, pixelate, resample, resize, shuffle, warp,
+)  # fmt: skip
 from testifai.perturb.ops_torch.jpeg import jpeg
 from testifai.perturb.ops_torch.values import (
-    brighten,
-    channel_means,
-    clip,
-    crops,
-    draw_levels,
-    floats,
-    image_shape,
-    largest,
-    levels,
-    lookup,
-    luma,
-    maximum,
-    minimum,
-    per_image,
-    saturate,
-    stretch,
-    take,
-    uniform,
-    where,
-    zeros,
-)
+    brighten, channel_means, clip, crops, draw_levels, floats, image_shape, largest, levels, lookup, luma, maximum,
+    minimum, per_image, saturate, stretch, take, uniform, where, zeros,
+)  # fmt: skip

@@ -1,9 +1,7 @@
 """Blurs.
 
-Most are matrix products over rows and columns. Their weights are whole multiples of a power of two, such that sums
-over pixels are exact in float64, in any order: results depend neither on the batch nor on how the device multiplies
-matrices (its float32 products may round to fewer bits, and convolutions choose their algorithm by the batch). At two
-products per blur the wider numbers cost less than a pass over memory per tap would.
+Most are matrix products over rows and columns. Their weights are multiples of a power of two, so that sums over pixels
+are exact in float64, in any order: results depend neither on the batch nor on how the device multiplies matrices.
 """
 
 from __future__ import annotations
@@ -19,30 +17,28 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from testifai.perturb.ops.filters import _WIDEST, _bell, _half_gaussian
+from testifai.perturb.ops.filters import WIDEST, bell, blur_matrix, half_gaussian, multiples, reflected
 from testifai.perturb.ops_torch.values import Images, constant, image_shape, kernels_for
 from testifai.support.types import Floats
 from testifai.support.validation import choice, number
 
 # OpenCV's tangent of 22.5°, in steps of 2⁻¹⁵: its products with the gradients of 8-bit images are exact in float32.
 _TANGENT = 13573 / 2**15
-# Rounds of growth between two looks at whether edges still grow: a look waits for the device.
-_ROUNDS = 8
+_ROUNDS = 8  # of growth between checks whether edges still grow: a check waits for the device
 # The moves of a 5×5 chamfer mask in one half plane, as (right, down), and their lengths.
-_MOVES = [
-    ((1, 0), 1.0),
-    ((0, 1), 1.0),
-    ((1, 1), 1.4),
-    ((-1, 1), 1.4),
-    ((2, 1), 2.1969),
-    ((1, 2), 2.1969),
-    ((-2, 1), 2.1969),
-    ((-1, 2), 2.1969),
-]
+_MOVES = (
+    *(((right, down), 1.0) for right, down in ((1, 0), (0, 1))),
+    *(((right, down), 1.4) for right, down in ((1, 1), (-1, 1))),
+    *(((right, down), 2.1969) for right, down in ((2, 1), (1, 2), (-2, 1), (-1, 2))),
+)
+# Weights along each axis are multiples of 2^-20: with 8-bit pixels, two axes take 48 of the 53 bits of a float64.
+_BITS = 20
+_STEEPEST = 45  # degrees of a line in `line_blur`
+
+Matrix = Floats
 
 
 def canny(grey: Tensor, low: float, high: float) -> Tensor:
-    """Edges by Canny (1986) as 0 and 1, for grey levels (N, H, W): 3×3 Sobel, gradient |dx| + |dy|."""
     low, high = sorted((math.floor(low), math.floor(high)))
     strength, ridge = _ridges(grey)
     weak = ridge & (strength > low)
@@ -50,13 +46,12 @@ def canny(grey: Tensor, low: float, high: float) -> Tensor:
 
 
 def distance(edges: Tensor, most: float) -> Tensor:
-    """Distance in pixels to the nearest edge pixel (not 0), at most `most`: Borgefors (1986), 5×5 chamfer mask.
+    """Distance in pixels to the nearest edge pixel (not 0), at most `most`.
 
-    A shortest way is made of moves that can be taken in any order. So the moves in one direction and its
-    opposite come first, those in the next after them, and so on: 1, 2, 4, … of the same moves at a time.
+    The moves of a shortest path can be taken in any order: here direction by direction, 1, 2, 4, … moves at a time.
     """
     height, width = edges.shape[1:]
-    # Beyond the image there is no edge: with a margin of that, moves need not stop at the border.
+    # With a margin without edges, moves need not stop at the border.
     margin = min(int(most), max(height, width) - 1)
     away = torch.where(edges == 0, float(most), 0.0).float()
     old, new = (pad(away, (margin,) * 4, value=float(most)) for _ in range(2))
@@ -77,7 +72,6 @@ def distance(edges: Tensor, most: float) -> Tensor:
 
 
 def equalise(grey: Tensor) -> Tensor:
-    """Spread the levels of each grey image (N, H, W) so that all are about equally frequent."""
     pixels = grey.reshape(len(grey), -1).long()
     total = pixels.shape[1]
     counts = torch.zeros((len(grey), 256), dtype=torch.int32, device=grey.device)
@@ -85,7 +79,7 @@ def equalise(grey: Tensor) -> Tensor:
     up_to = counts.cumsum(1, dtype=torch.int32)
     darkest = torch.where(up_to > 0, up_to, total).amin(1, keepdim=True)
     others = (total - darkest).clamp(min=1).float()
-    # A number over a tensor would be the number times a rounded inverse.
+    # 255 / tensor would be 255 times a rounded inverse.
     spread = (up_to - darkest).float() * (torch.full_like(others, 255) / others)
     table = spread.round().clamp(min=0).to(torch.uint8)
     flat = table.gather(1, pixels).reshape(grey.shape)
@@ -93,7 +87,7 @@ def equalise(grey: Tensor) -> Tensor:
 
 
 def _ridges(grey: Tensor) -> tuple[Tensor, Tensor]:
-    """The strength of the gradient, and where it is the largest along its direction, by OpenCV's rules for ties."""
+    """The strength of the gradient, and a mask of its maxima along its direction, with OpenCV's rules for ties."""
     padded = grey.float()
     padded = torch.cat([padded[:, :1], padded, padded[:, -1:]], dim=1)
     padded = torch.cat([padded[:, :, :1], padded, padded[:, :, -1:]], dim=2)
@@ -121,7 +115,6 @@ def _ridges(grey: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _connected(strong: Tensor, weak: Tensor) -> Tensor:
-    """The weak pixels (1, others 0) connected to strong ones through weak ones, diagonally too."""
     around, allowed = pad(_bits(strong), (1, 1, 1, 1)), _bits(weak)
     inner = around[:, 1:-1, 1:-1]
     while True:
@@ -136,7 +129,7 @@ def _connected(strong: Tensor, weak: Tensor) -> Tensor:
 
 
 def _bits(masks: Tensor) -> Tensor:
-    """Masks as the bits of int32 numbers, 32 images in each: as many fewer numbers to go through."""
+    """Masks as the bits of int32 numbers, 32 images in each."""
     images = pad(masks, (0, 0, 0, 0, 0, -len(masks) % 32)).reshape(-1, 32, *masks.shape[1:])
     return (images.int() << _places(masks)).sum(dim=1, dtype=torch.int32)
 
@@ -145,21 +138,9 @@ def _places(like: Tensor) -> Tensor:
     return torch.arange(32, dtype=torch.int32, device=like.device)[:, None, None]
 
 
-Matrix = Floats
-
-# Weights along each axis are multiples of 2^-20: with 8-bit pixels, two axes take 48 of the 53 bits of a float64.
-_BITS = 20
-# The steepest line of `line_blur`, in degrees.
-_STEEPEST = 45
-
-
 def gaussian(
     values: Tensor, sigma: float | tuple[float, float], truncate: float = 4.0, border: str = "nearest"
 ) -> Tensor:
-    """Gaussian blur of images or of a layer; sigma in pixels, for both axes or as (vertical, horizontal).
-
-    Outside lies the nearest pixel, or with border="mirror" the mirror image (d c b a | a b c d).
-    """
     choice("border", border, ("nearest", "mirror"))
     down, across = sigma if isinstance(sigma, tuple) else (sigma, sigma)
     rows, columns = (
@@ -176,17 +157,11 @@ def gaussian(
 @lru_cache(maxsize=64)
 def _gaussian_matrix(sigma: float, truncate: float, side: int, border: str) -> Matrix:
     radius = int(truncate * sigma + 0.5)
-    return _matrix(_multiples(_bell(radius, sigma), _BITS), -radius, side, border)
+    return blur_matrix(multiples(bell(radius, sigma), _BITS), -radius, side, border)
 
 
 def disc_blur(images: Images, radius: float, alias_blur: float) -> Images:
-    """Blur of a lens out of focus: the mean over a disc, its rim softened by a small Gaussian.
-
-    The disc holds the pixels with x² + y² ≤ radius²; the Gaussian, of sigma `alias_blur`, has 3 × 3 taps, or
-    5 × 5 where the radius is above 8. Outside, the image goes on mirrored, without its edge repeated.
-    Kernel of Hendrycks and Dietterich, "Benchmarking neural network robustness", ICLR 2019.
-    """
-    number("radius", radius, least=0, most=_WIDEST)
+    number("radius", radius, least=0, most=WIDEST)
     height, width, _ = image_shape(images)
     area, terms = _disc(float(radius), float(alias_blur), height, width)
     return _rounded(_products(_planes(images), terms).div_(area))
@@ -201,32 +176,25 @@ def _disc(radius: float, alias_blur: float, height: int, width: int) -> tuple[in
     area = sum(2 * reach + 1 for reach in reaches)
     rim = 2 if radius > 8 else 1
     # As many bits as sums over the disc leave to the softening along two axes.
-    soft = _multiples(_bell(rim, alias_blur), (45 - area.bit_length()) // 2)
-    soft_rows, soft_columns = (_matrix(soft, -rim, side, "mirror 101") for side in (height, width))
+    soft = multiples(bell(rim, alias_blur), (45 - area.bit_length()) // 2)
+    soft_rows, soft_columns = (blur_matrix(soft, -rim, side, "mirror 101") for side in (height, width))
     terms = []
     for reach in sorted(set(reaches)):
-        rows = _matrix(np.array([reach == one for one in reaches], dtype=np.float64), -widest, height, "mirror 101")
-        columns = _matrix(np.ones(2 * reach + 1), -reach, width, "mirror 101")
+        rows = blur_matrix(np.array([reach == one for one in reaches], np.float64), -widest, height, "mirror 101")
+        columns = blur_matrix(np.ones(2 * reach + 1), -reach, width, "mirror 101")
         terms.append((soft_rows @ rows, soft_columns @ columns))
     return area, terms
 
 
 def box_blur(images: Images, size: int) -> Images:
-    """Mean over a square of size × size pixels, mirrored at the border without repeating the edge."""
     height, width, _ = image_shape(images)
-    rows, columns = _box_matrix(size, height), _box_matrix(size, width)
-    # OpenCV, after which the arrays' primitive is made, rounds up from one less than half of 4, 16, 64 or 256 pixels.
+    rows, columns = (blur_matrix(np.ones(size), -(size // 2), side, "mirror 101") for side in (height, width))
+    # OpenCV rounds up from one less than half of 4, 16, 64 or 256 pixels.
     early = 1 if size in (2, 4, 8, 16) else 0
     return _rounded(_products(_planes(images), [(rows, columns)]).add_(early).div_(size * size))
 
 
-@lru_cache(maxsize=64)
-def _box_matrix(size: int, side: int) -> Matrix:
-    return _matrix(np.ones(size), -(size // 2), side, "mirror 101")
-
-
 def median_blur(images: Images, size: int) -> Images:
-    """Median over a square of size × size pixels, edge pixels repeated outside."""
     height, width, _ = image_shape(images)
     reach = size // 2
     padded = _padded(images, reach, "nearest")
@@ -242,10 +210,10 @@ def median_blur(images: Images, size: int) -> Images:
 
 @lru_cache(maxsize=8)
 def _median_network(count: int) -> list[tuple[int, int, bool, bool]]:
-    """Pairs to put in order, one after the other, so that the middle one of `count` numbers gets to its place.
+    """Pairs to sort, one after the other, to find the median of `count` numbers: (one, other, use lower, use higher).
 
     K. Batcher's sorting network ("Sorting networks and their applications", 1968; in Knuth's volume 3, algorithm
-    5.2.2 M), without the parts that do not reach the middle: whether the smaller and the larger of a pair matter.
+    5.2.2 M), without the comparisons that do not affect the median.
     """
     pairs = []
     top = 1 << max(count - 1, 1).bit_length() - 1
@@ -268,7 +236,6 @@ def _median_network(count: int) -> list[tuple[int, int, bool, bool]]:
 
 
 def bilateral_blur(images: Images, diameter: int, sigma_colour: float, sigma_space: float) -> Images:
-    """Mean over a disc, weighted by nearness in place and in colour, mirrored at the border."""
     height, width, channels = image_shape(images)
     radius = diameter // 2
     places = _bilateral(radius, float(sigma_colour), float(sigma_space), channels)
@@ -276,9 +243,8 @@ def bilateral_blur(images: Images, diameter: int, sigma_colour: float, sigma_spa
     if kernels is not None:
         tops, lefts, tables = (constant(np.array(column), images.device) for column in zip(*places, strict=True))
         whole = images.reshape(-1, height, width, channels).contiguous()
-        return kernels.bilateral(whole, _padded(whole, radius, "mirror 101"), radius, tops, lefts, tables).reshape(
-            images.shape
-        )
+        blurred = kernels.bilateral(whole, _padded(whole, radius, "mirror 101"), radius, tops, lefts, tables)
+        return blurred.reshape(images.shape)
     padded = _padded(images.to(torch.int16), radius, "mirror 101")
     centre = padded[:, radius : radius + height, radius : radius + width]
     total = torch.zeros(images.shape, dtype=torch.float32, device=images.device)
@@ -298,7 +264,7 @@ def bilateral_blur(images: Images, diameter: int, sigma_colour: float, sigma_spa
 def _bilateral(
     radius: int, sigma_colour: float, sigma_space: float, channels: int
 ) -> list[tuple[int, int, NDArray[np.float32]]]:
-    """The places of a disc, counted from the corner of its square, and what they weigh by distance in colour."""
+    """The positions of a disc, counted from the corner of its square, and their weights by distance in colour."""
     colour = np.exp(-0.5 * (np.arange(256 * channels) / sigma_colour) ** 2)
     places = []
     for down in range(-radius, radius + 1):
@@ -310,45 +276,30 @@ def _bilateral(
 
 
 def line_blur(images: Images, degrees: Tensor, length: float, sigma: float) -> Images:
-    """Blur along a straight line that starts at each pixel: half a Gaussian, edge pixels repeated.
-
-    `degrees` holds a whole angle from −45 to 45 per image, clockwise from the x axis (y points down);
-    `length` and `sigma` are in pixels along the line. A line at an angle becomes a row once every column x is
-    shifted by round(x · tan angle) pixels, so the work is a shift, a blur of rows and the shift back: tap i of the
-    pixel (x, y) is the pixel (x + i, y + shift[x + i] − shift[x]).
-    """
+    # Tap i of the pixel (x, y) is the pixel (x + i, y + shift[x + i] − shift[x]).
     height, width, channels = image_shape(images)
     shifts, weights = _lines(width, float(length), float(sigma))
     long, tall = shifts.shape[1], height + width - 1
     angles = torch.as_tensor(degrees, device=images.device).to(torch.int64) + _STEEPEST
     shift = constant(shifts, images.device)[angles]
-    # Of an image's `tall` lines, the first meets column 0 this many rows above the image.
+    # The first of an image's `tall` lines meets column 0 this many rows above the image.
     above = shift[:, width - 1 : width].clamp(min=0)
-    sheared = _sheared(images, shift - above, tall, margin=int(np.abs(shifts).max()))
-    # Row k of the band is the weights from `width − 1 − k` before their first on: columns come out backwards.
+    # Line r of the sheared image, float64 (N, C, tall, long), shows in each column the pixel r rows below the first.
+    # Edge pixels are repeated above and below, so that no row needs clipping.
+    margin = int(np.abs(shifts).max())
+    pixels = _padded(images, margin, "nearest", axes=(1,)).reshape(len(images), -1, channels)
+    columns = _count(long, images).clamp_(max=width - 1)
+    places = ((shift - above + margin) * width + columns)[:, None] + _count(tall, images)[:, None] * width
+    pixels = pixels.gather(1, places.reshape(len(images), -1, 1).expand(-1, -1, channels))
+    sheared = pixels.permute(0, 2, 1).to(torch.float64, memory_format=torch.contiguous_format)
+    # Row k of the band has the weights that begin `width − 1 − k` before their first: columns are reversed.
     band = constant(weights, images.device)[angles].unfold(1, long, 1).transpose(1, 2)
     blurred = torch.bmm(sheared.reshape(len(images), channels * tall, long), band)
     # And back, into the order of the images.
     rows = _count(height, images)[:, None] + (above - shift[:, :width])[:, None]
     places = (rows * width + _count(width, images).flip(0))[..., None] + _count(channels, images) * (tall * width)
-    return _gathered(blurred.reshape(len(images), -1), places).add_(0.5).to(torch.uint8)
-
-
-def _sheared(images: Images, rows: Tensor, tall: int, margin: int) -> Tensor:
-    """Float64 (N, C, tall, columns) whose line r shows in each column the pixel r rows below the given one."""
-    width, channels = images.shape[2:]
-    # Edge pixels are repeated above and below, so that no row needs clipping.
-    padded = _padded(images, margin, "nearest", axes=(1,))
-    columns = _count(rows.shape[1], images).clamp_(max=width - 1)
-    places = ((rows + margin) * width + columns)[:, None] + _count(tall, images)[:, None] * width
-    pixels = padded.reshape(len(images), -1, channels)
-    pixels = pixels.gather(1, places.reshape(len(images), -1, 1).expand(-1, -1, channels))
-    return pixels.permute(0, 2, 1).to(torch.float64, memory_format=torch.contiguous_format)
-
-
-def _gathered(rows: Tensor, places: Tensor) -> Tensor:
-    """Numbers of each row at its own places, in the shape of these."""
-    return rows.gather(1, places.reshape(len(rows), -1)).reshape(places.shape)
+    pixels = blurred.reshape(len(images), -1).gather(1, places.reshape(len(images), -1))
+    return pixels.reshape(places.shape).add_(0.5).to(torch.uint8)
 
 
 def _count(size: int, like: Tensor) -> Tensor:
@@ -357,9 +308,9 @@ def _count(size: int, like: Tensor) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _lines(width: int, length: float, sigma: float) -> tuple[NDArray[np.int64], Matrix]:
-    """For each angle, columns' shifts, and weights between as many zeros as a row of a band matrix may need."""
+    """For each angle, the shifts of columns, and weights padded with zeros for the rows of a band matrix."""
     angles = np.deg2rad(np.arange(-_STEEPEST, _STEEPEST + 1))
-    weights = [_half_gaussian(length * np.cos(angle), sigma * np.cos(angle)) for angle in angles]
+    weights = [half_gaussian(length * np.cos(angle), sigma * np.cos(angle)) for angle in angles]
     taps = max(len(one) for one in weights)
     long = width + taps - 1
     shifts = np.stack([np.rint(np.arange(long) * np.tan(angle)) for angle in angles]).astype(np.int64)
@@ -386,39 +337,12 @@ def _products(planes: Tensor, terms: Iterable[tuple[Matrix, Matrix]]) -> Tensor:
 
 
 def _rounded(planes: Tensor) -> Images:
-    """Planes (H, N, C, W), which are overwritten, as images; halves are rounded up."""
     return planes.add_(0.5).permute(1, 0, 3, 2).to(torch.uint8, memory_format=torch.contiguous_format)
 
 
-def _multiples(weights: Matrix, bits: int) -> Matrix:
-    """Weights that sum to 1, as multiples of 2^-bits that still do."""
-    steps = np.rint(weights * 2.0**bits)
-    steps[steps.argmax()] += 2.0**bits - steps.sum()
-    return steps / 2.0**bits
-
-
-def _matrix(weights: Matrix, start: int, side: int, border: str) -> Matrix:
-    """The matrix that gives each place the weighted sum of those from `start` on beside it."""
-    places = np.arange(side)[:, None]
-    matrix = np.zeros((side, side))
-    np.add.at(matrix, (places, _inside(places + start + np.arange(len(weights)), side, border)), weights)
-    return matrix
-
-
-def _inside(places: NDArray[np.intp], side: int, border: str) -> NDArray[np.intp]:
-    """The places inside that are shown at places which may lie outside."""
-    if border == "nearest":
-        return places.clip(0, side - 1)
-    # Mirrored with the edge pixel repeated (d c b a | a b c d), or without (d c b | a b c d).
-    period, last = (2 * side, 2 * side - 1) if border == "mirror" else (max(2 * side - 2, 1), 2 * side - 2)
-    places = places % period
-    return np.minimum(places, last - places)
-
-
 def _padded(images: Tensor, margin: int, border: str, axes: tuple[int, ...] = (1, 2)) -> Tensor:
-    """Images with a margin around them."""
     for axis in axes:
         side = images.shape[axis]
-        places = constant(_inside(np.arange(-margin, side + margin), side, border), images.device)
+        places = constant(reflected(np.arange(-margin, side + margin), side, border), images.device)
         images = images.index_select(axis, places)
     return images

@@ -11,30 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.nn.functional import grid_sample, interpolate, pad
 
-from testifai.perturb.ops.geometry import about_centre, box_edges, box_shown, fronts
+from testifai.perturb.ops.geometry import box_edges, box_shown, fronts
 from testifai.perturb.ops_torch.values import constant, kernels_for
 
-KEPT = 1 << 16  # places up to which they are kept: for small images, to launch their making takes longest
-
-__all__ = ["about_centre", "displace", "grid", "mean_of_warps", "pixelate", "resample", "warp"]
+KEPT = 1 << 16  # largest number of places that are cached
 
 
 def warp(images: Tensor, matrices: ArrayLike, which: Tensor = None, border: int = 0) -> Tensor:
-    """Affine warp, bilinear: a 2×3 matrix takes a pixel (x, y) of the result to the place that it shows.
-
-    `matrices` is one for all images, or several, of which `which` chooses one per image: made for few
-    matrices and many images. Places outside the image have the grey level `border`.
-    """
     places = _affine_places(images, matrices)
     if which is not None:
         places = places[torch.as_tensor(which, device=images.device).long()]
-    # Outside is 0 to grid_sample: levels are counted from the border's.
+    # grid_sample fills places outside with 0: levels are relative to the border's.
     values = images.float().sub_(border)
     return _levels(_sampled(values, places, "zeros"), border)
 
 
 def mean_of_warps(images: Tensor, matrices: ArrayLike) -> Tensor:
-    """The mean of several affine warps, the same for all images; see `warp`. Outside, the nearest pixel is repeated."""
     values = images.float()
     first, *others = _affine_places(images, matrices).split(1)
     total = _sampled(values, first, "border")
@@ -44,14 +36,12 @@ def mean_of_warps(images: Tensor, matrices: ArrayLike) -> Tensor:
 
 
 def grid(like: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
-    """Every pixel's x, of shape (1, 1, W), and y, (1, H, 1), on the device of `like`."""
     x = torch.arange(width, dtype=torch.float32, device=like.device)
     y = torch.arange(height, dtype=torch.float32, device=like.device)
     return x[None, None, :], y[None, :, None]
 
 
 def displace(images: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
-    """Pixel (x, y) shows the place (x + dx, y + dy), bilinear; the image is mirrored outside (d c b a | a b c d)."""
     _, height, width, _ = images.shape
     x, y = grid(images, height, width)
     across = (2 * x + 1) / width - 1 + dx * (2 / width)
@@ -61,12 +51,10 @@ def displace(images: Tensor, dx: Tensor, dy: Tensor) -> Tensor:
 
 
 def resample(layer: Tensor, rows: NDArray[np.floating], columns: NDArray[np.floating]) -> Tensor:
-    """Layers sampled bilinearly at every pair of the given rows and columns, which may lie between pixels."""
     return _between(_between(layer, rows, 1), columns, 2)
 
 
 def resize(images: Tensor, height: int, width: int) -> Tensor:
-    """Images at another size: means over areas where it is smaller, bilinear where it is larger."""
     values = images.permute(0, 3, 1, 2).to(torch.float32)
     smaller = height <= images.shape[1]
     resized = interpolate(values, (height, width), mode="area" if smaller else "bilinear")
@@ -76,8 +64,7 @@ def resize(images: Tensor, height: int, width: int) -> Tensor:
 def pixelate(images: Tensor, rows: int, columns: int) -> Tensor:
     """Means over rows × columns boxes, from 1 up to one per pixel, and in every pixel the mean of its box.
 
-    Box and pixel edges are those of Pillow's resize, down with BOX and up with NEAREST: an edge between boxes
-    is rounded to whole pixels, and a pixel shows the box that lies under its centre.
+    Boxes are those of Pillow's resize, down with BOX and up with NEAREST.
     """
     count, height, width, channels = images.shape
     sums = _box_sums(_box_sums(images, rows, 1), columns, 2)
@@ -90,37 +77,31 @@ def pixelate(images: Tensor, rows: int, columns: int) -> Tensor:
 
 
 def _affine_places(images: Tensor, matrices: ArrayLike) -> Tensor:
-    """Where the pixels are shown from, (matrices, H, W, 2), in the coordinates of grid_sample."""
+    """The places that pixels show, (matrices, H, W, 2), in grid_sample's coordinates with edges at −1 and 1."""
     _, height, width, _ = images.shape
-    # In those, the outer edges of an image are at −1 and 1.
     scaled = 2 * np.asarray(matrices, dtype=np.float64).reshape(-1, 2, 3)
     scaled[..., 2] += 1
     scaled /= np.array([[width], [height]])
     scaled[..., 2] -= 1
     factors = constant(scaled.transpose(2, 0, 1)[:, :, None, None].astype(np.float32), images.device)
-    if len(scaled) * height * width > KEPT:
-        return _spread(factors, height, width)
-    # Constants are the same object each time.
-    return _kept(factors, height, width)
+    return (_spread if len(scaled) * height * width > KEPT else _cached_spread)(factors, height, width)
 
 
 def _spread(factors: Tensor, height: int, width: int) -> Tensor:
-    """Sums of the factors (3, matrices, 1, 1, 2) for every pixel."""
     x, y = grid(factors, height, width)
     return factors[0] * x[..., None] + factors[1] * y[..., None] + factors[2]
 
 
-_kept = lru_cache(maxsize=64)(_spread)
+_cached_spread = lru_cache(maxsize=64)(_spread)  # its keys, constants, are the same objects each time
 
 
 def _sampled(values: Tensor, places: Tensor, outside: str) -> Tensor:
-    """Float images (N, H, W, C) at places for each or for all of them; the result is (N, C, H, W)."""
     places = places.expand(len(values), *places.shape[1:])
     return grid_sample(values.permute(0, 3, 1, 2), places, padding_mode=outside, align_corners=False)
 
 
 def _levels(values: Tensor, border: int = 0) -> Tensor:
-    """Rounded levels (N, H, W, C) of values (N, C, H, W), which are overwritten and lie in 0..255 less the border."""
+    """Rounded levels (N, H, W, C) of values (N, C, H, W) in 0..255 less the border, which are overwritten."""
     rounded = values.add_(border + 0.5).permute(0, 2, 3, 1)
     return rounded.to(torch.uint8, memory_format=torch.contiguous_format)
 
@@ -137,11 +118,11 @@ def _between(layer: Tensor, places: NDArray[np.floating], axis: int) -> Tensor:
 
 
 def _box_sums(values: Tensor, boxes: int, axis: int) -> Tensor:
-    """Sums over boxes along an axis: of their first pixels, second pixels and so on, which reads each about once."""
+    """Sums over boxes along an axis: of their first pixels, second pixels and so on."""
     size = values.shape[axis]
     starts, ends = box_edges(size, boxes)
     pixels = starts + np.arange((ends - starts).max())[:, None]
-    # Boxes of fewer pixels than the largest count what is not theirs 0 times.
+    # Smaller boxes count pixels outside 0 times.
     own = (pixels < ends).astype(np.int32).reshape(-1, *[boxes if place == axis else 1 for place in range(4)])
     places, times = constant(pixels.clip(0, size - 1), values.device), constant(own, values.device)
     total = values.index_select(axis, places[0]).int()
@@ -151,21 +132,23 @@ def _box_sums(values: Tensor, boxes: int, axis: int) -> Tensor:
 
 
 def shuffle(images: Tensor, radius: int, words: Tensor, swap: bool = True) -> Tensor:
-    """Swap pixels with neighbours, one pixel after the other from the lower right to the upper left.
-
-    Pixel (h, w), for h from H − radius down to radius + 1 and w likewise, swaps with (h + dy, w + dx), where dy
-    and dx are uniform on −radius … radius − 1 and come from the pixel's random word, words[n, h, w]. Without
-    `swap` it takes over its neighbour's colour and the neighbour stays as it is. Swaps that do not touch each
-    other are done at once, in the groups of the same operation on arrays.
-    """
     count, height, width, channels = images.shape
     kernels = kernels_for(images)
-    if kernels is not None:
-        return _at_once(kernels, images, radius, words, swap)
     order = _order(height, width, radius, images.device)
-    # One row per pixel, one column per image, and a group's pixels side by side: a call costs more than what it does.
-    state = _packed(images.reshape(count, height * width, channels)).t().index_select(0, order.pixels)
-    partners = _partners(words.reshape(count, height * width), order, radius)
+    pixels = images.reshape(count, height * width, channels)
+    state = (pixels if channels == 1 else pad(pixels, (0, 1)).view(torch.int32))[..., 0]  # one number per pixel
+    if kernels is not None:
+        state = state.clone(memory_format=torch.contiguous_format)
+        if order.sizes:
+            drawn, most = words.reshape(state.shape), max(order.sizes)
+            kernels.shuffle(state, drawn, order.pixels, order.starts, most, width, radius, swap=swap)
+        return _unpacked(state, channels).reshape(images.shape)
+    # One row per pixel, one column per image, and the pixels of a group in adjacent rows.
+    state = state.t().index_select(0, order.pixels)
+    own_pixels = order.pixels[: sum(order.sizes)]
+    drawn = words.reshape(count, -1).t().index_select(0, own_pixels).mul_(4 * radius**2).bitwise_right_shift_(16)
+    partner_pixels = order.jumps.index_select(0, drawn.reshape(-1)).reshape(drawn.shape).add_(own_pixels.int()[:, None])
+    partners = order.rows.index_select(0, partner_pixels.reshape(-1)).reshape(drawn.shape)
     swapping = len(partners)
     for own, places in zip(state[:swapping].split(order.sizes), partners.split(order.sizes), strict=True):
         taken = state.gather(0, places)
@@ -175,25 +158,14 @@ def shuffle(images: Tensor, radius: int, words: Tensor, swap: bool = True) -> Te
     return _unpacked(state.t().index_select(1, order.rows), channels).reshape(images.shape)
 
 
-def _at_once(kernels: Tensor, images: Tensor, radius: int, words: Tensor, swap: bool) -> Tensor:
-    """All groups of swaps in one kernel."""
-    count, height, width, channels = images.shape
-    state = _packed(images.reshape(count, height * width, channels)).clone(memory_format=torch.contiguous_format)
-    order = _order(height, width, radius, images.device)
-    if order.sizes:
-        drawn, most = words.reshape(state.shape), max(order.sizes)
-        kernels.shuffle(state, drawn, order.pixels, order.starts, most, width, radius, swap=swap)
-    return _unpacked(state, channels).reshape(images.shape)
-
-
 class _Order(NamedTuple):
-    """Pixels in the order in which they swap; those that wait to be swapped with come last."""
+    """Pixels in the order in which they swap; those that are only swapped with come last."""
 
     pixels: Tensor  # (P,): the pixel of each row
     rows: Tensor  # (P,): the row of each pixel
-    sizes: list[int]  # of the groups that swap at once
-    starts: Tensor  # (groups + 1,): of the groups among the rows, and the end of the last
-    jumps: Tensor  # (4 · radius²,): from a pixel to each of those it may swap with, int32
+    sizes: list[int]  # of the groups that swap together
+    starts: Tensor  # (groups + 1,): first rows of the groups, and the end of the last
+    jumps: Tensor  # (4 · radius²,): from a pixel to each of its neighbours, int32
 
 
 @lru_cache(maxsize=16)
@@ -207,20 +179,6 @@ def _order(height: int, width: int, radius: int, device: torch.device) -> _Order
     tables = (pixels, np.argsort(pixels), np.cumsum([0, *sizes]), (down * width + right).astype(np.int32))
     ordered, rows, starts, jumps = (torch.from_numpy(table).to(device) for table in tables)
     return _Order(ordered, rows, sizes, starts, jumps)
-
-
-def _partners(words: Tensor, order: _Order, radius: int) -> Tensor:
-    """The row that each swapping row swaps with, (rows, N)."""
-    own = order.pixels[: sum(order.sizes)]
-    drawn = words.t().index_select(0, own).mul_(4 * radius**2).bitwise_right_shift_(16)
-    jumps = order.jumps.index_select(0, drawn.reshape(-1)).reshape(drawn.shape)
-    places = jumps.add_(own.int()[:, None])
-    return order.rows.index_select(0, places.reshape(-1)).reshape(places.shape)
-
-
-def _packed(pixels: Tensor) -> Tensor:
-    """Pixels (N, P, C) as one number each, (N, P)."""
-    return pixels[..., 0] if pixels.shape[2] == 1 else pad(pixels, (0, 1)).view(torch.int32)[..., 0]
 
 
 def _unpacked(packed: Tensor, channels: int) -> Tensor:

@@ -1,8 +1,6 @@
-"""JPEG compression of tensors: what is left of an image after it has been stored at some quality.
+"""JPEG compression of tensors: the lossy steps of libjpeg, with the arithmetic of the same operation on small arrays.
 
-The steps of libjpeg that lose something, for all images at once, with the arithmetic of the same operation on small
-arrays. Matrix products are in float64: their sums are exact, so results depend neither on the batch nor on how a
-device multiplies matrices.
+Matrix products are in float64: their sums are exact, so results depend neither on the batch nor on the device.
 """
 
 from __future__ import annotations
@@ -16,12 +14,11 @@ from testifai.perturb.ops.jpeg import OFFSETS, SEPARATION, cosines, doubling, ro
 from testifai.perturb.ops_torch.values import Images, constant, image_shape
 from testifai.support.validation import number
 
-# Shares of Cr and Cb in red, green and blue as libjpeg has them: in steps of 2⁻¹⁶.
+# Shares of Cr and Cb in red, green and blue, in libjpeg's steps of 2⁻¹⁶.
 _RED, _GREEN_CR, _GREEN_CB, _BLUE = (np.array([91881, -46802, -22554, 116130]) / 65536).tolist()
 
 
 def jpeg(images: Images, quality: int) -> Images:
-    """Images after JPEG compression, as libjpeg does it by default: colour at half the resolution."""
     height, width, channels = image_shape(images)
     number("quality", quality, least=1, most=100)
     brightness_steps, colour_steps = rounding_steps(quality)
@@ -30,7 +27,7 @@ def jpeg(images: Images, quality: int) -> Images:
         return _rounded(padded, brightness_steps)[:, :height, :width, None].to(torch.uint8).contiguous()
     planes = _separated(_padded(images, 16))
     colour = _halved(torch.stack(planes[1:]))
-    # libjpeg fills up columns before it halves, and rows after.
+    # libjpeg pads columns before it halves, and rows after.
     last = (height - 1) // 2
     colour[:, :, last + 1 :] = colour[:, :, last : last + 1]
     brightness = _rounded(planes[0], brightness_steps)[:, :height, :width]
@@ -41,7 +38,6 @@ def jpeg(images: Images, quality: int) -> Images:
 
 
 def _padded(images: Images, multiple: int) -> Images:
-    """Height and width filled up to a multiple, by the last row and column."""
     for axis in (1, 2):
         size = images.shape[axis]
         if size % multiple:
@@ -51,7 +47,6 @@ def _padded(images: Images, multiple: int) -> Images:
 
 
 def _separated(images: Images) -> list[Tensor]:
-    """Planes (N, H, W) of whole levels: Y, Cr and Cb."""
     red, green, blue = images.permute(3, 0, 1, 2).contiguous()
     planes = []
     for weights, offset in zip(SEPARATION.tolist(), OFFSETS[:, 0].tolist(), strict=True):
@@ -62,7 +57,6 @@ def _separated(images: Images) -> list[Tensor]:
 
 
 def _rounded(planes: Tensor, steps: NDArray[np.float32]) -> Tensor:
-    """Planes (N, H, W), their sides multiples of 8, with the frequencies of each block rounded to steps; float32."""
     count, height, width = planes.shape
     waves, places = cosines().astype(np.float64), planes.device
     blocks = planes.reshape(count, height // 8, 8, width // 8, 8).transpose(2, 3)
@@ -76,7 +70,6 @@ def _rounded(planes: Tensor, steps: NDArray[np.float32]) -> Tensor:
 
 
 def _halved(planes: Tensor) -> Tensor:
-    """Means of 2 × 2 pixels; halves go down and up in turn, as in libjpeg."""
     sums = planes[..., ::2, ::2] + planes[..., ::2, 1::2]
     sums += planes[..., 1::2, ::2]
     sums += planes[..., 1::2, 1::2]
@@ -85,7 +78,6 @@ def _halved(planes: Tensor) -> Tensor:
 
 
 def _doubled(planes: Tensor, height: int, width: int) -> Tensor:
-    """Twice as many rows and columns, cut to a size: libjpeg's "fancy upsampling", less 128."""
     count, rows, columns = planes.shape
     # Sixteenths of 8-bit levels are exact even where a device multiplies float32 numbers with fewer bits.
     wide = (planes.reshape(-1, columns) @ constant(doubling(width, columns).T, planes.device)).reshape(

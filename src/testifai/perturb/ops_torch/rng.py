@@ -1,10 +1,8 @@
 """Random numbers for tensors, drawn on their device: each belongs to an input, as in `testifai.perturb.rng`.
 
-Why not torch's own generator: a `torch.Generator` draws for a batch, not for an input, so what an image gets would
-depend on the images before it. Here all numbers come from Philox4x32 at the counter (block, call number, input
-index), computed for all inputs at once. A few numbers per input (at most `FEW`)
-are those of the NumPy generator with the same key; fields are not, because that one fills them from another member
-of the Philox family.
+A `torch.Generator` would draw for a batch, not for an input. Here all numbers come from Philox4x32 at the counter
+(block, call number, input index), computed for all inputs together. At most `FEW` numbers per input equal those of the
+NumPy generator with the same key; fields differ, because NumPy fills them from another member of the Philox family.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from testifai.errors import InputError
 from testifai.perturb.ops_torch.values import kernels_for
 from testifai.perturb.rng import FEW, Rng, Size, check_rates
 
@@ -25,28 +22,28 @@ _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
-def words(indices: Tensor, key: tuple[int, int], call: int, count: int, rounds: int) -> Tensor:
-    """The bits of 32-bit words as int32 of shape (inputs, count)."""
+def words(indices: Tensor, key: tuple[int, int], call: int, count: int, rounds: int, *, halves: bool = False) -> Tensor:
+    """Random words as int32 of shape (inputs, count): the bits of 32-bit words, or their lower and upper halves."""
     kernels = kernels_for(indices)
     if kernels is not None:
-        return kernels.draw(indices, key, call, count, rounds, halves=False)
-    return _plain(indices, key, call, (count + 3) // 4, rounds)[:, :count]
-
-
-def halves(indices: Tensor, key: tuple[int, int], call: int, count: int, rounds: int) -> Tensor:
-    """16-bit words as int32 of shape (inputs, count): the lower and then the upper half of each 32-bit word."""
-    kernels = kernels_for(indices)
-    if kernels is not None:
-        return kernels.draw(indices, key, call, count, rounds, halves=True)
-    pairs = _plain(indices, key, call, (count + 7) // 8, rounds).view(torch.int16)[:, :count]
-    return pairs.to(torch.int32).bitwise_and_(0xFFFF)
+        return kernels.draw(indices, key, call, count, rounds, halves=halves)
+    blocks = -(-count // (8 if halves else 4))
+    counter = torch.empty((4, len(indices), blocks), dtype=torch.int64, device=indices.device)
+    counter[0] = torch.arange(blocks, device=indices.device)
+    counter[1] = call
+    counter[2] = (indices & _MASK)[:, None]
+    counter[3] = (indices >> 32)[:, None]
+    drawn = torch.stack(philox4x32(counter, key, rounds), dim=-1).reshape(len(indices), 4 * blocks)
+    if halves:
+        return drawn.view(torch.int16)[:, :count].to(torch.int32).bitwise_and_(0xFFFF)
+    return drawn[:, :count]
 
 
 def philox4x32(counter: Tensor, key: tuple[int, int], rounds: int = 10) -> list[Tensor]:
     """Philox4x32: 32-bit words in int64, four along the first axis; the bits of four words come back as int32.
 
-    The two halves of a product are read as the int32 numbers they are in memory, and a word is written to the lower
-    half of an int64 whose upper half stays zero: no passes to shift and mask. The counter serves as working memory.
+    The halves of a product are read as int32 numbers in memory, and a word is written to the lower half of an int64
+    whose upper half stays zero, without passes to shift and mask. The counter is overwritten.
     """
     a, c = counter[0], counter[2]
     b, d = _low(counter[1]), _low(counter[3])
@@ -60,16 +57,6 @@ def philox4x32(counter: Tensor, key: tuple[int, int], rounds: int = 10) -> list[
     return [_low(a), b, _low(c), d]
 
 
-def _plain(indices: Tensor, key: tuple[int, int], call: int, blocks: int, rounds: int) -> Tensor:
-    """The bits of 32-bit words as int32 of shape (inputs, 4 · blocks)."""
-    counter = torch.empty((4, len(indices), blocks), dtype=torch.int64, device=indices.device)
-    counter[0] = torch.arange(blocks, device=indices.device)
-    counter[1] = call
-    counter[2] = (indices & _MASK)[:, None]
-    counter[3] = (indices >> 32)[:, None]
-    return torch.stack(philox4x32(counter, key, rounds), dim=-1).reshape(len(indices), 4 * blocks)
-
-
 def _low(words: Tensor) -> Tensor:
     """The lower halves of int64 numbers, as int32 (little-endian, as every machine torch runs on)."""
     return words.view(torch.int32)[..., 0::2]
@@ -80,24 +67,15 @@ def _high(words: Tensor) -> Tensor:
 
 
 def _signed(word: int) -> int:
-    """The int32 number with the bits of a 32-bit word."""
     return word - 2**32 if word >= 2**31 else word
 
 
-# Seven rounds already pass the BigCrush tests (Salmon et al., SC 2011, table 2); a field is mostly rounds.
-_FIELD_ROUNDS = 7
-# Those of the NumPy generator.
-_FEW_ROUNDS = 10
+_FIELD_ROUNDS = 7  # enough for the BigCrush tests (Salmon et al., SC 2011, table 2)
+_FEW_ROUNDS = 10  # as in the NumPy generator
 
 
 class TensorRng(Rng):
-    """Draws for a batch of inputs as tensors on a device, the same for an input wherever it stands.
-
-    >>> whole = TensorRng(0, "fade", 2, np.arange(4), device="cpu").field(100)
-    >>> alone = TensorRng(0, "fade", 2, np.array([3]), device="cpu").field(100)
-    >>> bool((whole[3] == alone[0]).all())
-    True
-    """
+    """Draws for a batch of inputs as tensors on a device, the same for an input in any batch."""
 
     def __init__(
         self,
@@ -109,41 +87,21 @@ class TensorRng(Rng):
         *,
         device: torch.device | str = "cpu",
     ) -> None:
-        there = isinstance(indices, torch.Tensor)  # on the device already, as whole numbers
+        there = isinstance(indices, torch.Tensor)  # on the device already
         super().__init__(seed, name, severity, np.zeros(0, np.int64) if there else indices, occurrence)
         self.device = torch.device(device)
         self.indices = indices if there else _sent(self.indices.view(np.int64), self.device)
 
     def field(self, size: Size) -> Tensor:
-        """Uniform 16-bit words as int32, eight per block: tables turn them into other distributions."""
         shape, count = self._shape(size)
-        return halves(self.indices, self._key, self._next_call(), count, _FIELD_ROUNDS).reshape(shape)
-
-    def uniform(self, size: Size = (), low: float = 0.0, high: float = 1.0) -> Tensor:
-        """Uniform float64 numbers between low and high."""
-        shape, count = self._shape(size)
-        numbers = self._numbers(count)
-        if (low, high) != (0.0, 1.0):
-            numbers = low + (high - low) * numbers
-        return numbers.reshape(shape)
+        return words(self.indices, self._key, self._next_call(), count, _FIELD_ROUNDS, halves=True).reshape(shape)
 
     def normal(self, size: Size = ()) -> Tensor:
-        """Standard normal numbers (float64)."""
         shape, count = self._shape(size)
         return torch.special.ndtri(self._numbers(count)).reshape(shape)
 
-    def integers(self, low: int, high: int, size: Size = ()) -> Tensor:
-        """Whole numbers from low up to, but not including, high."""
-        if not low < high:
-            raise InputError(f"integers(low={low}, high={high}): low must be less than high")
-        shape, count = self._shape(size)
-        return ((self._numbers(count) * (high - low)).floor_().to(torch.int64) + low).reshape(shape)
-
     def poisson(self, rate: Tensor) -> Tensor:
-        """Poisson counts. The first axis of rate is the input (length 1: the same rates for every input).
-
-        A count is the quantile of a uniform number, found by halving an interval that is sure to hold it.
-        """
+        """Poisson counts: quantiles of uniform numbers, found by bisection."""
         rates = torch.atleast_1d(torch.as_tensor(rate, dtype=torch.float64, device=self.device))
         check_rates(rates, len(self))
         rates = rates.expand(len(self), *rates.shape[1:])
@@ -151,7 +109,9 @@ class TensorRng(Rng):
         # Uniform numbers are at least 2⁻⁵³ away from 0 and 1: no count is further out than this.
         spread = 10 * rates.sqrt() + 30
         below, enough = (rates - spread).clamp_(min=0).floor_() - 1, (rates + spread).ceil_()
-        for _ in range(_halvings(rates)):
+        # Halvings that leave one count of the widest interval.
+        most = float(rates.max()) if rates.numel() else 0.0
+        for _ in range(math.ceil(math.log2(2 * (10 * math.sqrt(most) + 30) + 4))):
             middle = ((below + enough) / 2).floor_()
             # P(count ≤ k) is the regularised upper incomplete gamma function at (k + 1, rate).
             reached = torch.special.gammaincc((middle + 1).clamp_(min=1), rates) >= chance
@@ -160,7 +120,7 @@ class TensorRng(Rng):
         return enough.to(torch.int64)
 
     def _numbers(self, count: int) -> Tensor:
-        """Float64 numbers strictly between 0 and 1, of shape (inputs, count): of 52 bits if few, else of 32."""
+        """Numbers of 52 bits if few, else of 32."""
         if count > FEW:
             drawn = words(self.indices, self._key, self._next_call(), count, _FIELD_ROUNDS)
             return (drawn.to(torch.float64) + (2.0**31 + 0.5)).mul_(2.0**-32)
@@ -170,19 +130,12 @@ class TensorRng(Rng):
         pairs = quads[..., 0] << 20 | quads[..., 1] >> 12
         return ((pairs.to(torch.float64) + 0.5) * 2.0**-52).reshape(len(self), 2 * blocks)[:, :count]
 
-    @property
-    def _key(self) -> tuple[int, int]:
-        return int.from_bytes(self._digest[16:20], "little"), int.from_bytes(self._digest[20:24], "little")
-
-
-def _halvings(rates: Tensor) -> int:
-    """Halvings that leave one count of the widest interval."""
-    most = float(rates.max()) if rates.numel() else 0.0
-    return math.ceil(math.log2(2 * (10 * math.sqrt(most) + 30) + 4))
+    def _floored(self, numbers: Tensor) -> Tensor:
+        return numbers.floor_().to(torch.int64)
 
 
 def _sent(indices: NDArray[np.int64], device: torch.device) -> Tensor:
-    """Inputs' numbers on a device, without a wait: pinned memory is copied behind the work that is under way."""
+    """Indices on a device, without waiting for it: pinned memory is copied in the background."""
     ours = torch.from_numpy(indices)
     if device.type != "cuda":
         return ours.to(device)

@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from testifai.errors import InputError
-from testifai.perturb.ops.values import _stretches
+from testifai.perturb.ops.values import brightening, layout, saturation_stretches
 from testifai.support.types import Array
 
 log = logging.getLogger(__name__)
 
 
 def kernels_for(tensor: Tensor) -> ModuleType | None:
-    """The module of kernels for a tensor on a card; None elsewhere, and where Triton cannot build them."""
+    """The module of kernels for a tensor on a GPU; None elsewhere, and if Triton cannot build them."""
     return _kernels() if tensor.device.type == "cuda" else None
 
 
@@ -30,7 +30,7 @@ def _kernels() -> ModuleType | None:
         from testifai.perturb.ops_torch import kernels
 
         kernels.draw(torch.zeros(1, dtype=torch.int64, device="cuda"), (0, 0), 0, 1, 1, halves=False)
-    except Exception as error:  # whatever is missing (a compiler, a driver), plain operations do the work
+    except Exception as error:  # without a compiler or a driver, plain operations do the work
         log.info("perturbing without Triton: %s", " ".join(str(error).split())[:200])
         return None
     return kernels
@@ -39,18 +39,11 @@ def _kernels() -> ModuleType | None:
 Images: TypeAlias = Any  # a Tensor of uint8
 Number: TypeAlias = Any  # a Tensor, an array or a float
 
-# Sums of 8-bit values over up to this many pixels fit int32.
-_INT32_PIXELS = 2**23
-# A table is told apart from others of its shape by this many of its numbers first.
-_SAMPLES = 256
+_INT32_PIXELS = 2**23  # pixels whose sum of 8-bit values fits int32
+_SAMPLES = 256  # numbers of a table that are hashed
 
 
 def image_shape(images: Tensor) -> tuple[int, int, int]:
-    """Height, width and number of channels of the images of a batch, or an InputError.
-
-    >>> image_shape(torch.zeros((5, 28, 20), dtype=torch.uint8))
-    (28, 20, 1)
-    """
     if not isinstance(images, torch.Tensor):
         raise InputError(f"images must be a tensor, got a {type(images).__name__}")
     if images.dtype != torch.uint8:
@@ -58,21 +51,11 @@ def image_shape(images: Tensor) -> tuple[int, int, int]:
             f"images must be uint8 (0 to 255), got {str(images.dtype).removeprefix('torch.')}; "
             "images in 0..1 convert with (255 * images).round().to(torch.uint8)"
         )
-    shape = tuple(images.shape)
-    if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] not in (1, 3)):
-        raise InputError(
-            f"images must have shape (N, H, W), (N, H, W, 1) or (N, H, W, 3), got {shape}; "
-            "channels first converts with images.permute(0, 2, 3, 1)"
-        )
-    return shape[1], shape[2], shape[3] if len(shape) == 4 else 1
+    return layout(tuple(images.shape), "images.permute(0, 2, 3, 1)")
 
 
 class _Key:
-    """An array as the key of a cache: equal by content, and at once if it is the same array.
-
-    Hashing or comparing a table of 16 MiB would take longer than using it. A table is a constant: whoever
-    changed one after use would get the old one.
-    """
+    """A constant array as the key of a cache: equal by content, and without a comparison if it is the same array."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -94,26 +77,22 @@ def _placed(key: _Key, device: torch.device) -> Tensor:
 
 
 def constant(array: ArrayLike, device: torch.device) -> Tensor:
-    """A NumPy array as a tensor on a device, sent there once."""
+    """A NumPy array as a tensor on a device, copied there once."""
     return _placed(_Key(np.asarray(array)), device)
 
 
 def _entries(table: Tensor, places: Tensor) -> Tensor:
-    """Entries of a flat table at int32 places."""
     return torch.index_select(table, 0, places.reshape(-1)).reshape(places.shape)
 
 
 def lookup(images: Images, table: NDArray[np.uint8]) -> Images:
-    """Every pixel replaced by its entry in a table of 256."""
     image_shape(images)
     return _entries(constant(table, images.device), images.to(torch.int32))
 
 
 def brighten(images: Images, amount: float) -> Images:
-    """Add to the V of hue, saturation and value, where 1 is white; for grey pixels that is a plain sum."""
-    _, _, channels = image_shape(images)
-    raised, factor, addend = _brightening(float(amount))
-    if channels == 1:
+    raised, factor, addend = brightening(float(amount))
+    if image_shape(images)[2] == 1:
         return lookup(images, raised)
     red, green, blue = (_channel(images, place) for place in range(3))
     value = torch.maximum(torch.maximum(red, green), blue).to(torch.int32)
@@ -121,25 +100,13 @@ def brighten(images: Images, amount: float) -> Images:
     return scaled.add_(_entries(constant(addend, images.device), value)).to(torch.uint8)
 
 
-@lru_cache(maxsize=64)
-def _brightening(amount: float) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.float32]]:
-    """By value: the raised level, the factor for every channel, and what rounds it (and makes black grey)."""
-    value = np.arange(256)
-    raised = np.minimum(np.floor(value + 255 * amount + 0.5), 255).astype(np.uint8)
-    factor = (np.minimum(value + 255 * amount, 255) / np.maximum(value, 1)).astype(np.float32)
-    addend = np.where(value == 0, raised[0], 0.5).astype(np.float32)
-    return raised, factor, addend
-
-
 def saturate(images: Images, factor: float, offset: float) -> Images:
-    """Saturation · factor + offset, cut off at 0 and 1; hue and value stay. Grey pixels count as reds."""
-    _, _, channels = image_shape(images)
-    if channels == 1:
+    if image_shape(images)[2] == 1:
         return images.clone()
     red, green, blue = (_channel(images, place) for place in range(3))
     highest = torch.maximum(torch.maximum(red, green), blue)
     lowest = torch.minimum(torch.minimum(red, green), blue)
-    stretch = constant(_stretches(factor, offset), images.device)
+    stretch = constant(saturation_stretches(factor, offset), images.device)
     level = highest.to(torch.float32)
     # x' = V − (V − x) · S'/S
     fall = (level - images).mul_(_entries(stretch, highest.to(torch.int32).mul_(256).add_(lowest)))
@@ -149,57 +116,47 @@ def saturate(images: Images, factor: float, offset: float) -> Images:
 
 
 def floats(images: Images) -> Tensor:
-    """Pixels as float32, 0 to 255."""
     return images.to(torch.float32)
 
 
 def levels(values: Tensor) -> Images:
-    """Numbers as pixels: rounded half up, cut off at 0 and 255."""
     return (values + 0.5).clamp_(0, 255).to(torch.uint8)
 
 
 def take(table: NDArray[np.float32], field: Tensor) -> Tensor:
-    """A table of 65,536 at the words of a field: any distribution, for the price of a look."""
     return _entries(constant(table, field.device), field)
 
 
 def uniform(field: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
-    """A field as float32 numbers between low and high."""
     step = (high - low) / 65536
     return field.to(torch.float32).mul_(step).add_(low + step / 2)
 
 
 def draw_levels(images: Images, field: Tensor, table: NDArray[np.uint8]) -> Images:
-    """table[pixel, word]: a draw for each pixel from the distribution that belongs to its level."""
     places = images.to(torch.int32).mul_(65536).add_(field)
     return _entries(constant(table, images.device).reshape(-1), places)
 
 
 def per_image(numbers: ArrayLike | Tensor) -> Tensor:
-    """One number per image, in a form that combines with images; [..., 0] combines with layers."""
     return torch.as_tensor(numbers).to(torch.float32).reshape(-1, 1, 1, 1)
 
 
 def channel_means(images: Images) -> Tensor:
-    """Each image's mean per channel, (N, 1, 1, C)."""
     pixels = images.shape[1] * images.shape[2]
     total = images.sum(dim=(1, 2), keepdim=True, dtype=torch.int32 if pixels <= _INT32_PIXELS else torch.int64)
     return (total.to(torch.float64) / pixels).to(torch.float32)
 
 
 def stretch(images: Images, factor: float, offsets: Tensor) -> Images:
-    """Levels · factor + offsets, where each image has an offset per channel, (N, 1, 1, C)."""
     return torch.add(offsets + 0.5, images, alpha=factor).clamp_(0, 255).to(torch.uint8)
 
 
 def largest(values: Tensor) -> Tensor:
-    """Each image's largest number, with all other axes of length 1."""
     most = values.reshape(len(values), -1).amax(dim=1).to(torch.float32)
     return most.reshape(-1, *[1] * (values.ndim - 1))
 
 
 def luma(values: Tensor) -> Tensor:
-    """How bright each pixel looks, (N, H, W, 1): 0.299 R + 0.587 G + 0.114 B."""
     if values.shape[3] == 1:
         return values.to(torch.float32)
     red, green, blue = (_channel(values, place).to(torch.float32) for place in range(3))
@@ -207,38 +164,26 @@ def luma(values: Tensor) -> Tensor:
 
 
 def maximum(a: Number, b: Number) -> Tensor:
-    """The larger of two, element by element."""
-    if isinstance(a, torch.Tensor):
-        return torch.maximum(a, _beside(b, a)) if _is_array(b) else a.clamp(min=b)
-    return maximum(b, a)
+    return a.clamp(min=_beside(b, a)) if isinstance(a, torch.Tensor) else maximum(b, a)
 
 
 def minimum(a: Number, b: Number) -> Tensor:
-    """The smaller of two, element by element."""
-    if isinstance(a, torch.Tensor):
-        return torch.minimum(a, _beside(b, a)) if _is_array(b) else a.clamp(max=b)
-    return minimum(b, a)
+    return a.clamp(max=_beside(b, a)) if isinstance(a, torch.Tensor) else minimum(b, a)
 
 
 def where(condition: Tensor, a: Number, b: Number) -> Tensor:
-    """a where the condition holds, b elsewhere."""
-    return torch.where(condition, *(_beside(one, condition) if _is_array(one) else one for one in (a, b)))
+    return torch.where(condition, _beside(a, condition), _beside(b, condition))
 
 
 def clip(a: Tensor, low: Number, high: Number) -> Tensor:
-    """Numbers cut off at low and high."""
-    if _is_array(low) or _is_array(high):
-        return minimum(maximum(a, low), high)
-    return a.clamp(low, high)
+    return minimum(maximum(a, low), high)
 
 
 def zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Float32 zeros of a shape, on the device of another tensor."""
     return torch.zeros(shape, dtype=torch.float32, device=like.device)
 
 
 def crops(textures: NDArray[np.uint8], which: Tensor, tops: Tensor, lefts: Tensor, height: int, width: int) -> Images:
-    """A window of a texture for each image: of texture `which`, from (tops, lefts) on."""
     _, rows, columns, channels = textures.shape
     pixels = constant(textures, which.device).reshape(-1, channels)
     down, right = (torch.arange(side, dtype=torch.int32, device=which.device) for side in (height, width))
@@ -251,10 +196,6 @@ def _channel(images: Tensor, place: int) -> Tensor:
     return images[..., place : place + 1]
 
 
-def _is_array(value: object) -> bool:
-    return isinstance(value, torch.Tensor | np.ndarray)
-
-
-def _beside(value: Tensor | Array, tensor: Tensor) -> Tensor:
-    """An array on the device of a tensor."""
-    return value if isinstance(value, torch.Tensor) else constant(value, tensor.device)
+def _beside(value: Number, tensor: Tensor) -> Number:
+    """A number, or an array on the device of a tensor."""
+    return constant(value, tensor.device) if isinstance(value, np.ndarray) else value

@@ -5,7 +5,7 @@ import pytest
 
 from testifai import data as datasets
 from testifai.data import from_arrays
-from testifai.data.class_names import numbered
+from testifai.data.dataset import numbered
 from testifai.errors import InputError
 
 INPUTS = np.zeros((4, 3))

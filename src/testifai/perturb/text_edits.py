@@ -1,7 +1,7 @@
-"""How a number of edits of one kind is made in each text of a batch.
+"""Edits of one kind in each text of a batch: their number, places and replacements.
 
-A kind of edit says where it can be made and what it puts there. Its places do not overlap, so that a text allows
-exactly as many edits as it has places; each edit is a span of the original text and its replacement.
+The places for a kind of edit do not overlap, so that a text allows as many edits as it has places; each edit is a span
+of the original text and its replacement.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from testifai.support.validation import choice, whole
 
 Place = tuple[int, int]
 
-# A letter that stands for a combining mark or joiner in the shadow: it belongs to the word and to no table of letters.
+# A letter that replaces a combining mark or joiner in the shadow: a part of the word, but in no table of letters.
 _MARK = "ª"
 
-# A word has letters only, with single apostrophes or hyphens inside; "3rd" and "B2B" are no words.
+# A word has letters only, with single apostrophes or hyphens inside; "3rd" and "B2B" are not words.
 WORD = re.compile(r"(?<!\w)[^\W\d_]++(?:['’-][^\W\d_]++)*+(?!\w)")
 
-# A text without any of these holds nothing protected; most texts are done here.
+# A text without a match, as most, has nothing protected.
 _HINT = re.compile(r"""[{<%$\[@#"“”„«»`‘/\\]|(?<!\w)'|\w\.\w""")
 
-# Every repetition stops at what may begin the next span, so that the search is linear in the length of the text.
+# Every repetition stops at a possible start of the next span, so that the search is linear in the length of the text.
 _PROTECTED = re.compile(
     r"""
       \{\{[^{}]*\}\} | \$?\{[^{}]*\}                                  # {name}, {{name}}, ${name}
@@ -59,7 +59,7 @@ _STRAY = re.compile(rf"(?<![^\W_]){_MARK}++")
 
 
 class _Marks(dict[int, int | None]):
-    """A table for str.translate that finds out about a character when it first meets it."""
+    """A table for str.translate that is filled as characters occur."""
 
     def __missing__(self, code: int) -> int:
         joined = unicodedata.category(chr(code))[0] == "M" or code in (0x200C, 0x200D)
@@ -71,41 +71,18 @@ _marks = _Marks()
 
 
 def shadow_of(text: str) -> str:
-    """The text with what is protected covered by underscores.
-
-    >>> shadow_of("Mail {name} at a@b.org now")
-    'Mail ______ at _______ now'
-    """
+    """The text with protected spans replaced by underscores."""
     shadow = _plain(text)
     if _HINT.search(shadow) is None:
         return shadow
     return _PROTECTED.sub(_covered, shadow)
 
 
-def protected(text: str) -> list[str]:
-    """The spans that no edit touches, in order.
-
-    >>> protected('Who said "I am late" on www.quora.com?')
-    ['"I am late"', 'www.quora.com?']
-    """
-    return [text[found.start() : found.end()] for found in _PROTECTED.finditer(_plain(text))]
-
-
 def words(shadow: str) -> list[Place]:
-    """Where the words are.
-
-    >>> words("The 3rd well-known one")
-    [(0, 3), (8, 18), (19, 22)]
-    """
     return [found.span() for found in WORD.finditer(shadow)]
 
 
 def clusters(word: str) -> list[str]:
-    """The letters of a word, each with the marks that belong to it.
-
-    >>> len(clusters("cafe\u0301")), len("cafe\u0301")
-    (4, 5)
-    """
     if word.isascii():
         return list(word)
     found: list[str] = []
@@ -118,7 +95,7 @@ def clusters(word: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """The text with marks as letters; underscores where they belong to none."""
+    """The text with marks as letters, or as underscores if they follow no letter."""
     return text if text.isascii() else _STRAY.sub(_covered, text.translate(_marks))
 
 
@@ -127,22 +104,16 @@ def _covered(found: re.Match[str]) -> str:
 
 
 def in_case_of(new: str, old: str) -> str:
-    """The new word with the old one's capitals: all of them, the first, or none.
-
-    >>> in_case_of("auto", "Car"), in_case_of("don't", "DO NOT"), in_case_of("i am", "I'm")
-    ('Auto', "DON'T", 'I am')
-    """
     if len(old) > 1 and old.isupper():
         return new.upper()
     return new[0].upper() + new[1:] if old[0].isupper() else new
 
 
-# More edits than this would need more draws than come in one piece for all texts at once (two per edit, of FEW).
-MOST = 8
+MOST = 8  # edits, with two draws each: at most FEW
 
 
 class Edit(NamedTuple):
-    """A span of the original text, and what stands there instead."""
+    """A span of the original text and its replacement."""
 
     start: int
     end: int
@@ -150,17 +121,13 @@ class Edit(NamedTuple):
 
 
 def pick(places: Sequence[Place], number: int, draws: Sequence[float]) -> list[Place]:
-    """So many of the places, each equally likely, in the order of the text; all of them where there are fewer.
-
-    >>> pick([(0, 1), (2, 3), (4, 5)], 2, [0.9, 0.1])
-    [(2, 3), (4, 5)]
-    """
+    """Return a random choice of `number` places in the order of the text, or all of them if there are fewer."""
     count = len(places)
     if number == 1:
         return [places[int(draws[0] * count)]] if count else []
     if number >= count:
         return list(places)
-    # The first steps of Fisher and Yates's shuffle; only what has moved is written down.
+    # The first steps of Fisher and Yates's shuffle; only moved positions are stored.
     moved: dict[int, int] = {}
     chosen = []
     for step in range(number):
@@ -172,7 +139,7 @@ def pick(places: Sequence[Place], number: int, draws: Sequence[float]) -> list[P
 
 @dataclass(frozen=True)
 class Spans:
-    """Places wherever a pattern is found in a text's shadow."""
+    """Places at the matches of a pattern in a text's shadow."""
 
     pattern: re.Pattern[str]
 
@@ -184,9 +151,8 @@ class Spans:
 class Kind:
     """One kind of edit.
 
-    `places(text, shadow)` are the spans at which it can be made, none overlapping another, and each of them can be
-    changed; `change(text, shadow, place, draw)` is what then stands there, from a number between 0 and 1. `picked`
-    chooses the spans from the places.
+    `places(text, shadow)` are the spans that can be changed, none overlapping another; `change(text, shadow, place,
+    draw)` is the replacement, from a number between 0 and 1. `picked` chooses spans from the places.
     """
 
     places: Callable[[str, str], Sequence[Any]]
@@ -196,17 +162,14 @@ class Kind:
 
 @dataclass(frozen=True, eq=False)
 class TextEdits:
-    """The function of a perturbation of texts: makes as many edits of one kind as its parameter says.
-
-    Where a text has fewer places than that, all of them are used; `edits` tells which texts these are.
-    """
+    """The function of a perturbation of texts: the parameter is the number of edits, if there are enough places."""
 
     kind: Kind
 
     def __call__(self, batch: Batch, number: int, rng: Rng) -> Batch:
         texts = check_texts(batch)
         plans = zip(texts, self.plan(texts, number, rng), strict=True)
-        changed = [_written(text, made) if made else text for text, made in plans]
+        changed = [_edited(text, made) for text, made in plans]
         if isinstance(batch, list):
             return changed
         result: Array = np.empty(len(changed), dtype=object)
@@ -217,7 +180,7 @@ class TextEdits:
         """The edits of each text, in order."""
         if not 1 <= number <= MOST:
             raise InputError(f"number of edits: {number!r} is not accepted; give 1 to {MOST}")
-        # One call draws for all texts: a generator for each would cost more than the edit.
+        # One call draws for all texts: separate generators would cost more than the edits.
         table = rng.uniform((2, number)).tolist()
         places, change, picked = self.kind.places, self.kind.change, self.kind.picked
         for text, (where, what) in zip(texts, table, strict=True):
@@ -227,7 +190,7 @@ class TextEdits:
 
 
 def check_texts(batch: Any) -> list[str]:
-    """The texts of a batch, or an InputError that says which of them is none."""
+    """Return the texts of a batch, or raise InputError."""
     if not isinstance(batch, list | np.ndarray) or (isinstance(batch, np.ndarray) and batch.dtype.kind != "O"):
         kind = f"an array of {batch.dtype}" if isinstance(batch, np.ndarray) else f"a {type(batch).__name__}"
         raise InputError(f"texts: {kind} is not accepted; give a list of strings or an array of dtype object")
@@ -241,19 +204,17 @@ def check_texts(batch: Any) -> list[str]:
     return texts
 
 
-def _written(text: str, made: list[Edit]) -> str:
-    pieces, done = [], 0
-    for edit in made:
-        pieces += [text[done : edit.start], edit.new]
-        done = edit.end
-    return "".join([*pieces, text[done:]])
+def _edited(text: str, made: list[Edit]) -> str:
+    for start, end, new in reversed(made):
+        text = text[:start] + new + text[end:]
+    return text
 
 
 @dataclass(frozen=True, eq=False)
 class Edits:
     """The edits of each text by one perturbation at one severity.
 
-    Where both texts of pairs are edited, `made` has two entries for each input: its first text's, its second's.
+    If both texts of pairs are edited, `made` has two entries for each input.
     """
 
     name: str
@@ -263,18 +224,17 @@ class Edits:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How many edits each input got."""
-        counts: NDArray[np.int64] = self._by_text().sum(axis=1)
-        return counts
+        """Number of edits of each input."""
+        return np.asarray(self._by_text().sum(axis=1))
 
     @property
     def short(self) -> int:
-        """How many inputs have a text that got fewer edits than asked for, for want of places."""
+        """Number of inputs with a text that has fewer places than edits were requested."""
         return int((self._by_text() < self.asked).any(axis=1).sum())
 
     @property
     def untouched(self) -> int:
-        """How many inputs have no place at all and stay as they are."""
+        """Number of inputs without any place, which are unchanged."""
         return int((self.counts == 0).sum()) if self.asked else 0
 
     def _by_text(self) -> NDArray[np.int64]:
@@ -309,20 +269,16 @@ def edits(
         raise InputError(f"perturbation '{subject.name}' makes no edits of texts; give one of the suite 'text'")
     severity = subject.check_severity(severity)
     numbers = check_indices(indices, check_batch(texts))
-    key = (severity, numbers, occurrence)
     number = subject.severities[severity] if severity else 0
+    choice("side", side, SIDES)
+    edited = {subject.name: texts}
+    if are_pairs(texts):
+        names = {"first": subject.name, "second": second(subject.name)}
+        sides = [one for one in names if side in (one, "both")]
+        edited = {names[one]: [pair[one == "second"] for pair in texts] for one in sides}
     plans = []
-    for name, given in _parts(subject.name, texts, choice("side", side, SIDES)):
-        rng = Rng(whole("seed", seed), name, *key)
+    for name, given in edited.items():
+        rng, given = Rng(whole("seed", seed), name, severity, numbers, occurrence), check_texts(given)
         plans.append(subject.function.plan(given, number, rng) if severity else iter([[]] * len(given)))
     made = tuple(tuple(edits) for row in zip(*plans, strict=True) for edits in row)
     return Edits(subject.name, number, made, len(plans))
-
-
-def _parts(name: str, texts: Any, side: Side) -> list[tuple[str, list[str]]]:
-    """The texts that are edited, with the name that their draws go by."""
-    if not are_pairs(texts):
-        return [(name, check_texts(texts))]
-    firsts, seconds = [pair[0] for pair in texts], [pair[1] for pair in texts]
-    parts = {"first": (name, firsts), "second": (second(name), seconds)}
-    return [part for which, part in parts.items() if side in (which, "both")]
