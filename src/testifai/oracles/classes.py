@@ -10,7 +10,7 @@ from testifai.support.types import Array, Floats
 
 
 def predicted(outputs: Array) -> NDArray[np.int64]:
-    """The class a model decides for: labels as they are, else the column of the highest score (or the first).
+    """Return the class a model decides for: labels as they are, else the (first) column with the highest score.
 
     Args:
         outputs: of the model
@@ -19,8 +19,7 @@ def predicted(outputs: Array) -> NDArray[np.int64]:
     [1, 0]
     """
     if outputs.ndim == 2 and outputs.shape[1] > 1:
-        columns: NDArray[np.int64] = outputs.argmax(axis=1).astype(np.int64, copy=False)
-        return columns
+        return np.asarray(outputs.argmax(axis=1), np.int64)
     if outputs.ndim > 2:
         raise InputError(
             f"oracle: the model returned outputs of shape {outputs.shape} where a class is needed; for boxes use the "
@@ -37,9 +36,7 @@ def predicted(outputs: Array) -> NDArray[np.int64]:
 
 
 def confidence(outputs: ArrayLike) -> Floats:
-    """The highest probability of each row of scores: by softmax, or as it is where the row is a distribution already.
-
-    Each row is judged by itself: whatever else is in a batch does not matter.
+    """Return the highest probability of each row of scores: by softmax, unless the row is a distribution already.
 
     Args:
         outputs: scores, a row per input
@@ -58,7 +55,7 @@ def confidence(outputs: ArrayLike) -> Floats:
 
 
 def margin(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.float32] | None:
-    """Score of the labelled class minus the best other; None where a model gives labels alone.
+    """Return the score of the labelled class minus the best other; None if a model returns labels alone.
 
     Args:
         outputs: of the model
@@ -73,5 +70,4 @@ def margin(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.float32] | N
     others = outputs.astype(np.float32)
     own = others[rows, labels]
     others[rows, labels] = -np.inf
-    margins: NDArray[np.float32] = own - others.max(axis=1)
-    return margins
+    return np.asarray(own - others.max(axis=1))

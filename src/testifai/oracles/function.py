@@ -14,13 +14,14 @@ from testifai.support.user_code import ANY_FAULT
 
 
 class Function(Oracle):
-    """A function of the user's: (outputs, expected, clean outputs) → passed per input, or an `Outcome`.
+    """A user-defined function: (outputs, expected, clean outputs) → passed per input, or an `Outcome`.
 
-    Where the values of these are a score in 0..1, `score` names it, or an attribute of the function does.
+    If its values are a score in 0..1, `score` names it, or an attribute of the function does.
     """
 
     name = "function"
     needs_clean = True
+    _described = ("needs_labels", "score", "moves")
 
     def __init__(
         self,
@@ -68,9 +69,7 @@ class Function(Oracle):
         return self.function
 
     def describe(self) -> Record:
-        told = {"score": self.score, "moves": self.moves}
-        more = {name: value for name, value in told.items() if value is not None}
-        return {"use": self.name, "function": self._called, "needs_labels": self.needs_labels, **more}
+        return {"use": self.name, "function": self._called, **super().describe()}
 
     @property
     def _called(self) -> str:

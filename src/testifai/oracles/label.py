@@ -8,21 +8,22 @@ from testifai.data.annotations import are_boxes
 from testifai.errors import InputError
 from testifai.oracles.base import Oracle, Outcome
 from testifai.oracles.classes import margin, predicted
-from testifai.support.types import Array, Record
+from testifai.support.types import Array
 from testifai.support.validation import number
 
 
 class Label(Oracle):
     """Correct label. With several labels per input: the same set, or an F1 of at least `f1`.
 
-    With one label the value is the margin; with several it is F1 (1 where neither side has a label), and a
-    class counts as given where its score is at least `threshold`.
+    With one label the value is the margin. With several it is F1 (1 if neither side has a label), and a class counts
+    as predicted if its score is at least `threshold`.
     """
 
     name = "label"
     needs_labels = True
     decides_classes = True
     device = "testifai.oracles.tensors:label"
+    _described = ("threshold", "f1")
 
     def __init__(self, threshold: float = 0.5, f1: float | None = None) -> None:
         self.threshold = number("oracle label: threshold", threshold)
@@ -72,18 +73,15 @@ class Label(Oracle):
                 f"be produced by the model; accepted: {limit}"
             )
 
-    def describe(self) -> Record:
-        described: Record = {"use": self.name, "threshold": self.threshold}
-        return described if self.f1 is None else {**described, "f1": self.f1}
-
 
 class Consistency(Oracle):
-    """Passes with the label given to the clean input; with `threshold`, with the whole set of labels."""
+    """Passes if the label is that of the clean input; with `threshold`, if the whole set of labels is."""
 
     name = "consistency"
     needs_clean = True
     decides_classes = True
     device = "testifai.oracles.tensors:consistency"
+    _described = ("threshold",)
 
     def __init__(self, threshold: float | None = None) -> None:
         self.threshold = None if threshold is None else number("oracle consistency: threshold", threshold)
@@ -98,6 +96,3 @@ class Consistency(Oracle):
             same = (outputs >= self.threshold) == clean
             return Outcome(same.reshape(len(same), -1).all(axis=1))
         return Outcome(predicted(outputs) == clean, margin(outputs, clean))
-
-    def describe(self) -> Record:
-        return {"use": self.name} if self.threshold is None else {"use": self.name, "threshold": self.threshold}

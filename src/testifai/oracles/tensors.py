@@ -16,7 +16,7 @@ from testifai.oracles.base import ForeignOracle, Oracle
 from testifai.oracles.label import Consistency, Label
 from testifai.oracles.tolerance import Tolerance
 
-# Passed or not, and how to come by the value that an oracle keeps, where it keeps one.
+# Passed or not, and a function that computes the value, if the oracle has one.
 Judged = tuple[Tensor, Callable[[], Tensor] | None]
 
 
@@ -31,7 +31,7 @@ class TensorJudge:
 def on_tensors(oracle: Oracle, columns: int) -> TensorJudge | None:
     """Return the device implementation of an oracle for outputs with n columns, None if it has none.
 
-    Labels (N,) and single columns are checked before they are counted, which is done on arrays.
+    Labels (N,) and single columns are checked, which is done on arrays.
     """
     given = oracle.given if isinstance(oracle, ForeignOracle) else oracle
     place = vars(type(given)).get("device")
@@ -42,12 +42,10 @@ def on_tensors(oracle: Oracle, columns: int) -> TensorJudge | None:
 
 
 def predicted(outputs: Tensor) -> Tensor:
-    """The column of the highest score (or the first)."""
     return outputs.argmax(dim=1)
 
 
 def margin(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Score of the labelled class minus the best other."""
     own = labels[:, None]
     scores = outputs.float()
     return scores.gather(1, own)[:, 0] - scores.scatter(1, own, -torch.inf).amax(dim=1)

@@ -18,9 +18,8 @@ _NEEDED = {"clean": "the outputs on clean inputs", "truth": "the true values"}
 class Tolerance(Oracle):
     """Numeric output within `eps` of the clean one, or of the true value, in every column.
 
-    `relative` has eps as a share of the number it is compared with. The value is the largest distance; with `scale`,
-    the distance at which an output is worth nothing, it is the score "closeness": 1 less the distance over the scale,
-    or 0 beyond it.
+    With `relative`, eps is a share of the number it is compared with. The value is the largest distance or, with
+    `scale`, the distance at which an output is worth nothing, the score "closeness": max(0, 1 - distance / scale).
     """
 
     name = "tolerance"
@@ -62,9 +61,8 @@ class Tolerance(Oracle):
             raise InputError(f"oracle tolerance: the model gives {classes} numbers; one true value per input is known")
 
     def describe(self) -> Record:
-        described: Record = {"use": self.name, "eps": self.eps}
-        if self.against != "clean":
-            described["against"] = self.against
-        if self.relative:
-            described["relative"] = True
-        return described if self.scale is None else {**described, "scale": self.scale}
+        defaults = {"against": "clean", "relative": False, "scale": None}
+        told = {
+            option: getattr(self, option) for option, default in defaults.items() if getattr(self, option) != default
+        }
+        return {"use": self.name, "eps": self.eps, **told}
