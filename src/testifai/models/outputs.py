@@ -15,12 +15,7 @@ from testifai.support.types import Array
 
 
 def check_outputs(
-    outputs: Any,
-    n: int,
-    model_name: str = "model",
-    *,
-    columns: int | None = None,
-    classes: int | None = None,
+    outputs: Any, n: int, model_name: str = "model", *, columns: int | None = None, classes: int | None = None
 ) -> Array:
     """The outputs as an array (n,), (n, d) or (n, boxes, 6) of finite numbers, or an InputError that says why not.
 

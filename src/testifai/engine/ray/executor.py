@@ -130,9 +130,7 @@ class RayWorkers(Workers):
     ) -> None:
         told = workers if actors is None else validation.whole("executor: actors", actors, least=1)
         self.wanted = ActorRequest(
-            told,
-            validation.number("executor: cpus", cpus, above=0),
-            validation.number("executor: gpus", gpus, least=0),
+            told, validation.number("executor: cpus", cpus, above=0), validation.number("executor: gpus", gpus, least=0)
         )
         self.interrupted, self._address = interrupted, address
         self._pool: ActorPool | None = None

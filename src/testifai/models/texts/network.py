@@ -241,10 +241,7 @@ def open_network(folder: Path, kind: str, optional: str) -> Module:
     try:
         with offline() as transformers, _silent(transformers):
             module, info = getattr(transformers, kind).from_pretrained(
-                folder,
-                **LOCAL,
-                weights_only=True,
-                output_loading_info=True,
+                folder, **LOCAL, weights_only=True, output_loading_info=True
             )
     except InputError:  # not installed
         raise
