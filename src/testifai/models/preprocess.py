@@ -1,4 +1,4 @@
-"""From images as data sets hold them (uint8, height × width × colour) to what a model's input wants."""
+"""From images as data sets store them (uint8, height × width × colour) to a model's input."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PerChannel = float | Sequence[float]
 
 
 class ImagePart(ModelPart):
-    """What a spec may say of how a model wants to be fed."""
+    """The preprocessing options of a spec."""
 
     layout: Layout | None = None
     """The order of the axes of images that the model takes."""
@@ -43,7 +43,7 @@ class ImagePart(ModelPart):
 
 
 class Guess(NamedTuple):
-    """How a model's input is likely to be prepared."""
+    """The likely preprocessing of a model's input."""
 
     layout: str | None
     scale: Scale
@@ -52,10 +52,9 @@ class Guess(NamedTuple):
 class Preprocess:
     """Turns a batch into a model's input: scale, then (x − mean) / std per channel, then layout.
 
-    `scale` says what 0 … 255 becomes: "unit" 0 … 1, "signed" −1 … 1, "raw" itself; these names concern
-    whole-number batches (fractional ones count as scaled already), while a number multiplies any batch.
-    `layout` None keeps the shape. `expects` is the model's input shape (first axis = input, None = any size),
-    checked on every batch.
+    `scale` maps 0 … 255 to "unit" 0 … 1, "signed" −1 … 1, or itself, "raw"; these names apply to batches of integers
+    (others count as scaled already), a number multiplies any batch. `layout` None keeps the shape. `expects` is the
+    model's input shape (first axis = input, None = any size), checked on every batch.
 
     >>> digits = np.full((2, 28, 28), 255, np.uint8)
     >>> Preprocess("NCHW", "unit")(digits).shape
@@ -86,8 +85,6 @@ class Preprocess:
         if isinstance(batch, list):
             return batch
         view = self._arrange(batch)
-        if self.expects is not None and not _fits(view.shape[1:], self.expects[1:]):
-            raise InputError(_mismatch(batch.shape, self.expects))
         divisor, shift = self._factors(batch, view.shape)
         if divisor is None:
             out = np.array(view, dtype=self.dtype, order="C", copy=None)
@@ -99,42 +96,42 @@ class Preprocess:
         return out
 
     def on_tensors(self, batch: Tensor) -> Tensor:
-        """The same for a batch that is a torch tensor, on its device, up to rounding.
+        """Prepare a batch that is a tensor, on its device; the result is that of arrays up to rounding.
 
-        Images that are to be NCHW keep colours beside each other in memory ("channels last"): no pass to move them, and
-        the order that convolutions on an accelerator work in.
+        NCHW images stay "channels last" in memory: no pass to move them, and the order of convolutions on a GPU.
         """
         import torch
 
         view = self._arrange(batch)
-        if self.expects is not None and not _fits(view.shape[1:], self.expects[1:]):
-            raise InputError(_mismatch(tuple(batch.shape), self.expects))
-        dtype = getattr(torch, self.dtype.name)
-        key = (batch.device, batch.dtype, batch.shape[1:])
-        if key not in self._known:
-            shown = np.empty(0, str(batch.dtype).removeprefix("torch.")).dtype
-            pair = self.affine(shown)
-            self._known[key] = tuple(
-                None if one is None else torch.from_numpy(self._spread(one, view.shape, batch.shape)).to(batch.device)
-                for one in pair
-            )
-        divisor, shift = self._known[key]
-        # The model may write into what it is given.
-        out = view.to(dtype, copy=divisor is None and shift is None)
+        divisor, shift = self._factors(batch, view.shape)
+        # A copy: the model may write into it.
+        out = view.to(getattr(torch, self.dtype.name), copy=divisor is None and shift is None)
         out = out if divisor is None else out / divisor
         return out if shift is None else out - shift
 
-    def _factors(self, batch: Array, shape: tuple[int, ...]) -> tuple[Array | None, Array | None]:
-        """Divisor and shift in the shape of the arranged batch; worked out once for every kind of batch."""
-        key = (batch.dtype.str, batch.shape[1:])
+    def _factors(self, batch: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+        """Return divisor and shift in the shape of the arranged batch, an array or tensor; cached per kind of batch."""
+        device = None if isinstance(batch, np.ndarray) else batch.device
+        key = (device, batch.dtype, batch.shape[1:])
         if key not in self._known:
-            pair = self.affine(batch.dtype)
-            self._known[key] = tuple(None if one is None else self._spread(one, shape, batch.shape) for one in pair)
+            dtype = np.dtype(str(batch.dtype).removeprefix("torch."))
+            pair = [None if one is None else self._spread(one, shape, batch.shape) for one in self.affine(dtype)]
+            if device is not None:
+                import torch
+
+                pair = [None if one is None else torch.from_numpy(one).to(device) for one in pair]
+            self._known[key] = pair
         divisor, shift = self._known[key]
         return divisor, shift
 
     def _arrange(self, batch: Any) -> Any:
-        """An array or a tensor in the model's layout, seen without moving anything."""
+        """Return a view of an array or a tensor in the model's layout."""
+        view = self._laid_out(batch)
+        if self.expects is not None and not _fits(view.shape[1:], self.expects[1:]):
+            raise InputError(_mismatch(tuple(batch.shape), self.expects))
+        return view
+
+    def _laid_out(self, batch: Any) -> Any:
         if self.layout is None:
             return batch
         if self.layout == "flat":
@@ -150,7 +147,7 @@ class Preprocess:
         return images.transpose(0, 3, 1, 2) if isinstance(images, np.ndarray) else images.permute(0, 3, 1, 2)
 
     def affine(self, dtype: np.dtype[Any]) -> tuple[Array | None, Array | None]:
-        """x / divisor − shift equals ((x · scale + offset) − mean) / std; None where nothing is to do."""
+        """Return (divisor, shift): x / divisor − shift equals ((x · scale + offset) − mean) / std; None: no change."""
         divisor, offset = np.ones(1), 0.0
         if not isinstance(self.scale, str):
             divisor = np.array([1.0 / self.scale])
@@ -162,7 +159,7 @@ class Preprocess:
         return (None if (divisor == 1).all() else divisor), (None if (shift == 0).all() else shift)
 
     def _spread(self, values: Array, shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> Array:
-        """One value per channel, in the shape that multiplies the arranged batch."""
+        """Return one value per channel, in the shape that multiplies the arranged batch."""
         values = values.astype(self.dtype)
         if len(values) == 1:
             return values.reshape(())
@@ -177,13 +174,12 @@ class Preprocess:
 
 
 def guess(input_shape: Shape, dtype: DTypeLike, batch_shape: Sequence[int]) -> Guess:
-    """Layout and scale from the model's input shape and the data's, where only one layout fits.
+    """Return layout and scale from the model's input shape and the data's; InputError unless one layout fits.
 
-    The layout is a fact or an InputError. The scale of a model of floats cannot be seen in its input: 0 … 1 is assumed
-    for images.
+    The scale cannot be inferred: 0 … 1 is assumed for images if the model takes floats.
 
     Args:
-        input_shape: of the model, None where it takes any size
+        input_shape: of the model, None for any size
         dtype: of its input
         batch_shape: of the data's inputs
 
@@ -207,7 +203,7 @@ def guess(input_shape: Shape, dtype: DTypeLike, batch_shape: Sequence[int]) -> G
 
 
 def _arranged(shape: Sequence[int], layout: str | None) -> tuple[int, ...]:
-    """The shape of one input once laid out."""
+    """Return the shape of one input in a layout."""
     one = tuple(shape[1:])
     if layout is None:
         return one
@@ -218,17 +214,13 @@ def _arranged(shape: Sequence[int], layout: str | None) -> tuple[int, ...]:
 
 
 def _fits(shape: Sequence[int], wanted: Shape) -> bool:
-    if len(shape) != len(wanted):
-        return False
-    return all(size is None or size == have for have, size in zip(shape, wanted, strict=True))
+    pairs = zip(shape, wanted, strict=False)
+    return len(shape) == len(wanted) and all(size is None or size == have for have, size in pairs)
 
 
 def _show(shape: Shape) -> str:
-    return (
-        "("
-        + ", ".join("N" if axis == 0 else "any" if size is None else str(size) for axis, size in enumerate(shape))
-        + ")"
-    )
+    sizes = ("any" if size is None else str(size) for size in shape[1:])
+    return f"({', '.join(['N', *sizes][: len(shape)])})"
 
 
 def _mismatch(batch_shape: Sequence[int], input_shape: Shape) -> str:
