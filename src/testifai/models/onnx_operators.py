@@ -1,9 +1,8 @@
-"""What ONNX's operators do, on tensors of torch.
+"""ONNX operators on PyTorch tensors (https://onnx.ai/onnx/operators).
 
-A function takes an operator's inputs in their order (None where an optional one is left out) and its attributes by
-name, with ONNX's defaults. Whole numbers that shapes are made of are tensors in the computer's own memory: reading
-them does not wait for a device. What was an attribute once and is an input today comes by the same name as either.
-(https://onnx.ai/onnx/operators)
+A function takes an operator's inputs in order (None for an absent optional one) and its attributes by name, with ONNX's
+defaults; attributes that became inputs keep their name. Integers that describe shapes are tensors in host memory, so
+that reading them does not wait for a device.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from testifai.errors import InputError
 from testifai.models.convolution import convolution
 
 Operator = Callable[..., Any]
-Numbers: TypeAlias = Tensor | list[int] | None  # an input's tensor, or the list of an attribute
+Numbers: TypeAlias = Tensor | list[int] | None  # an input or an attribute
 Sizes: TypeAlias = list[int] | None
 _MAX_POOLS = (functional.max_pool1d, functional.max_pool2d, functional.max_pool3d)
 _AVERAGES: tuple[Operator, ...] = (functional.avg_pool1d, functional.avg_pool2d, functional.avg_pool3d)
@@ -59,8 +58,7 @@ def average_pool(
     pads = _pads(x, auto_pad, pads, kernel_shape, strides)
     if pads[:axes] != pads[axes:] or any(pad > side // 2 for pad, side in zip(pads, kernel_shape, strict=False)):
         raise InputError(f"AveragePool: padding {pads} of {kernel_shape} differs between ends or is above half")
-    counted = bool(count_include_pad)
-    return _AVERAGES[axes - 1](x, kernel_shape, strides, pads[:axes], bool(ceil_mode), counted)
+    return _AVERAGES[axes - 1](x, kernel_shape, strides, pads[:axes], bool(ceil_mode), bool(count_include_pad))
 
 
 def global_average_pool(x: Tensor) -> Tensor:
@@ -90,8 +88,8 @@ def gemm(
 
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
-    whole = not (a.is_floating_point() or b.is_floating_point())
-    return torch.div(a, b, rounding_mode="trunc" if whole else None)
+    floats = a.is_floating_point() or b.is_floating_point()
+    return torch.div(a, b, rounding_mode=None if floats else "trunc")
 
 
 def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None, **told: float) -> Tensor:
@@ -118,10 +116,6 @@ def leaky_relu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
     return functional.leaky_relu(x, alpha)
 
 
-def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return functional.elu(x, alpha)
-
-
 def prelu(x: Tensor, slope: Tensor) -> Tensor:
     return torch.where(x < 0, x * slope, x)
 
@@ -135,7 +129,7 @@ def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
 
 
 def reducer(function: Operator) -> Operator:
-    """An operator that makes one number of many along axes, all of them where none are told."""
+    """Return an operator that reduces tensors along axes, by default along all."""
 
     def reduce(x: Tensor, axes: Numbers = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
         chosen = _listed(axes)
@@ -194,7 +188,7 @@ def cut(x: Tensor, starts: Numbers, ends: Numbers, axes: Numbers = None, steps: 
         chosen = range(x.shape[axis])[start:end:step]
         if step > 0:
             x = x[(slice(None),) * (axis % x.ndim) + (slice(chosen.start, chosen.stop, step),)]
-        else:  # torch's slices only go forwards
+        else:  # PyTorch's slices only go forwards
             x = x.index_select(axis, torch.tensor(chosen, dtype=torch.int64, device=x.device))
     return x
 
@@ -207,7 +201,7 @@ def pad(
     sides = [(0, 0)] * x.ndim
     for place, axis in enumerate(along):
         sides[axis] = given[place], given[place + len(given) // 2]
-    # torch wants pairs from the last axis on; all but constants only for the last axes.
+    # PyTorch takes pairs starting with the last axis; other modes than constant only for the last axes.
     while mode != "constant" and sides and sides[0] == (0, 0):
         sides = sides[1:]
     flat = [side for pair in reversed(sides) for side in pair]
@@ -234,7 +228,7 @@ def resize(
     x: Tensor, region: object = None, scales: Numbers = None, sizes: Numbers = None, *, mode: str = "nearest",
     coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor", **_unused: object,
 ) -> Tensor:  # fmt: skip
-    """Nearest pixels by whole factors, as upsampling layers have them; nothing else."""
+    """Repeat pixels by integer factors, as upsampling layers do."""
     factors = (
         [new / old for new, old in zip(_listed(sizes), x.shape, strict=True)] if sizes is not None else _listed(scales)
     )
@@ -255,7 +249,7 @@ def identity(x: Tensor, *_unused: object, **_told: object) -> Tensor:
 OPERATORS: dict[str, Operator] = {
     "Abs": torch.abs, "Add": torch.add, "ArgMax": arg_max, "AveragePool": average_pool,
     "BatchNormalization": batch_normalization, "Cast": cast, "Clip": clip, "Concat": concat, "Conv": conv,
-    "Div": divide, "Dropout": identity, "Elu": elu, "Erf": torch.erf, "Exp": torch.exp, "Flatten": flatten,
+    "Div": divide, "Dropout": identity, "Elu": functional.elu, "Erf": torch.erf, "Exp": torch.exp, "Flatten": flatten,
     "Gather": gather, "Gelu": gelu, "Gemm": gemm, "GlobalAveragePool": global_average_pool,
     "GlobalMaxPool": global_max_pool, "HardSigmoid": hard_sigmoid, "HardSwish": functional.hardswish,
     "Identity": identity, "LeakyRelu": leaky_relu, "Log": torch.log, "LogSoftmax": log_softmax, "MatMul": torch.matmul,
@@ -265,23 +259,23 @@ OPERATORS: dict[str, Operator] = {
     "Sigmoid": torch.sigmoid, "Slice": cut, "Softmax": softmax, "Split": split_up, "Sqrt": torch.sqrt,
     "Squeeze": squeeze, "Sub": torch.sub, "Tanh": torch.tanh, "Transpose": transpose, "Unsqueeze": unsqueeze,
 }  # fmt: skip
-# What operators did before some operator set: it, and the function.
+# The implementations of operators before some operator set.
 OLD: dict[str, tuple[int, Operator]] = {"LogSoftmax": (13, old_log_softmax), "Softmax": (13, old_softmax)}
 
 
 def find(name: str, opset: int) -> Operator | None:
-    """What does an operator of this set's version, None where nothing is known to."""
+    """Return the implementation of an operator in an operator set, None if it is not supported."""
     before, old = OLD.get(name, (0, None))
     return old if opset < before else OPERATORS.get(name)
 
 
 def _listed(numbers: Numbers) -> list[Any]:
-    """Numbers that are an input, an attribute, or not told."""
+    """Return numbers that are an input, an attribute, or absent."""
     return list(numbers.tolist() if isinstance(numbers, Tensor) else numbers or [])
 
 
 def _pads(x: Tensor, auto_pad: str, pads: Sizes, spans: Sequence[int], strides: Sequence[int]) -> list[int]:
-    """The padding before each axis, then that after each."""
+    """Return the padding before each axis, then after each."""
     if auto_pad == "NOTSET":
         return list(pads or [0] * 2 * len(spans))
     if auto_pad == "VALID":
@@ -295,7 +289,7 @@ def _pads(x: Tensor, auto_pad: str, pads: Sizes, spans: Sequence[int], strides: 
 
 
 def _padded(x: Tensor, pads: list[int], value: float, most: Sequence[int] | None = None) -> tuple[Tensor, list[int]]:
-    """The input, padded here where torch cannot do it on the way, and the padding left to torch: alike at both ends."""
+    """Return the input, padded if PyTorch's operator cannot do it, and the padding left to it, equal at both ends."""
     axes = len(pads) // 2
     before, after = pads[:axes], pads[axes:]
     within = most is None or all(one <= limit for one, limit in zip(before, most, strict=True))

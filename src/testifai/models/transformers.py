@@ -23,12 +23,12 @@ TASKS = ("text-classification", "sentiment-analysis", "image-classification")
 
 
 def is_pipeline(model: object) -> bool:
-    """Whether this is a pipeline of transformers."""
+    """Return True for a pipeline of transformers."""
     return type(model).__module__.startswith("transformers.pipelines")
 
 
 class PipelineModel(Model):
-    """A pipeline asked for the scores of all its classes, in the order of its model's outputs."""
+    """A pipeline, which returns the scores of all classes in the order of its model's outputs."""
 
     outputs = "scores"
 
@@ -43,7 +43,6 @@ class PipelineModel(Model):
 
     @cached_property
     def fingerprint(self) -> str:
-        """The task, the config and the weights."""
         config = self.pipeline.model.config.to_json_string()
         return fingerprint_code([self.pipeline.task, config, self.pipeline.model.state_dict()]).fingerprint
 
@@ -65,10 +64,10 @@ class PipelineModel(Model):
 
 
 class TransformersModel(TextModel):
-    """A sequence classifier; texts, or pairs of texts read together, in, logits out.
+    """A sequence classifier, from texts or pairs of texts to logits; with one output a regression with values.
 
-    With one output it is a regression and gives values. The folder needs config.json, weights (.safetensors, or .bin
-    read as tensors alone) and the tokenizer's files; nothing is downloaded and no code of the folder is run.
+    The folder needs config.json, weights (.safetensors, or .bin read as tensors alone) and the tokenizer's files;
+    nothing is downloaded and no code in it is run.
     """
 
     features_output = "features"
@@ -89,26 +88,25 @@ class TransformersModel(TextModel):
         self.network = TextNetwork(
             self.folder, "AutoModelForSequenceClassification", max_length=max_length, device=device, threads=threads
         )
-        columns = int(self.network.module.config.num_labels)
-        self.outputs = "scores" if columns > 1 else "values"
-        self.classes = columns if columns > 1 else None
-        self.class_values = class_names(self.network.module.config) if columns > 1 else None
+        config = self.network.module.config
+        self.outputs = "values"
+        if config.num_labels > 1:
+            self.outputs, self.classes, self.class_values = "scores", int(config.num_labels), class_names(config)
         self.preprocessing = {} if max_length is None else {"max_length": max_length}
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the folder's files."""
         return fingerprint(self.folder)
 
     def scores(self, texts: list[Text]) -> Array:
         return self.network.rows(texts, _logits)
 
     def features(self, batch: Batch) -> Array:
-        """The last layer's states, averaged over the tokens."""
+        """Return the last layer's states, averaged over the tokens."""
         return self.network.rows(self._texts(batch), _last_states, output_hidden_states=True)
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
-        """Logits and, from the same pass, what a submodule said, averaged over the tokens; by default the features."""
+        """Return logits and a submodule's outputs, averaged over the tokens; by default the features."""
         if layer is not None:
             return self.network.traced(self._texts(batch), _logits, layer)
         return self(batch), self.features(batch)

@@ -1,4 +1,4 @@
-"""Images brought to the size that a model was trained on, as Hugging Face's image processors do it."""
+"""Image classifiers of Hugging Face's transformers, with their preprocessing."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Size = tuple[int, int]  # height, width
 
 @dataclass(frozen=True)
 class Resizing:
-    """To a size, or a shorter side, by a filter of Pillow's; then the middle is cut out."""
+    """Resizes images with a filter of Pillow; then crops the centre."""
 
-    size: Size | int | None = None  # a whole number is that of the shorter side
+    size: Size | int | None = None  # an integer is the length of the shorter side
     crop: Size | None = None
     resample: int = 2
 
     def target(self, height: int, width: int) -> Size:
-        """The size before anything is cut off.
+        """Return the size before cropping.
 
         >>> Resizing(224).target(300, 400), Resizing((224, 224)).target(300, 400)
         ((224, 298), (224, 224))
@@ -47,7 +47,7 @@ class Resizing:
         return int(height * self.size / short), int(width * self.size / short)
 
     def __call__(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Images (N, H, W) or (N, H, W, 3) of bytes, each at the new size."""
+        """Resize images (N, H, W) or (N, H, W, 3)."""
         height, width = self.target(*images.shape[1:3])
         if (height, width) != images.shape[1:3]:
             from PIL import Image
@@ -57,7 +57,7 @@ class Resizing:
         return images[self._middle(height, width)]
 
     def on_tensors(self, images: Tensor) -> Tensor:
-        """The same for a tensor on its device, nearly: torch rounds otherwise, and for Lanczos takes bicubic."""
+        """Resize a tensor on its device; PyTorch rounds differently, and replaces Lanczos by bicubic."""
         import torch
 
         height, width = self.target(*images.shape[1:3])
@@ -82,7 +82,7 @@ class Resizing:
 
 
 class Resized(Preprocess):
-    """Preprocessing that brings images to a size first; grey ones get three channels where the model wants them."""
+    """Preprocessing that resizes images first; grey ones get three channels if the model takes three."""
 
     def __init__(self, resizing: Resizing, channels: int, **options: Any) -> None:
         super().__init__(**options)
@@ -102,7 +102,7 @@ class Resized(Preprocess):
 
 
 def read_processor(config: Record, where: str) -> tuple[Resizing, Record]:
-    """What a preprocessor_config.json asks for: resizing, then scale, mean and std.
+    """Return resizing, and scale, mean and std, of a preprocessor_config.json.
 
     >>> read_processor({"size": {"height": 8, "width": 8}, "image_mean": [0.5], "image_std": [0.5]}, "x")[1]
     {'scale': 0.00392156862745098, 'mean': [0.5], 'std': [0.5]}
@@ -111,8 +111,7 @@ def read_processor(config: Record, where: str) -> tuple[Resizing, Record]:
         raise InputError(
             f"model: {where} pads images, which is not known here; accepted: resizing, cropping, rescaling"
         )
-    told: Record = {}
-    told["scale"] = config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else "raw"
+    told: Record = {"scale": config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else "raw"}
     if config.get("do_normalize", True):
         told |= {"mean": config.get("image_mean", [0.5]), "std": config.get("image_std", [0.5])}
     return _resizing(config, where), told
@@ -127,11 +126,10 @@ def _resizing(config: Record, where: str) -> Resizing:
         return Resizing(None, _square(crop), resample)
     size = _size(config.get("size", 224), where)
     if "crop_pct" in config and isinstance(size, int):
-        # ConvNeXt's way: small images are enlarged by crop_pct and their middle is cut out, large ones are squeezed.
-        small = size < 384
-        return Resizing(
-            int(size / config["crop_pct"]) if small else (size, size), (size, size) if small else None, resample
-        )
+        # ConvNeXt: small images are enlarged by crop_pct and cropped, large ones are stretched.
+        if size < 384:
+            return Resizing(int(size / config["crop_pct"]), (size, size), resample)
+        return Resizing((size, size), None, resample)
     if crop is None and isinstance(size, int) and config.get("image_processor_type", "").startswith("ViT"):
         size = (size, size)
     return Resizing(size, _square(crop), resample)
@@ -142,7 +140,6 @@ def _square(size: Size | int | None) -> Size | None:
 
 
 def _size(given: object, where: str) -> Size | int:
-    """A size as processors write it down."""
     if isinstance(given, int):
         return given
     if isinstance(given, dict) and "shortest_edge" in given:
@@ -156,17 +153,17 @@ PROCESSOR = "preprocessor_config.json"
 
 
 def is_image_folder(folder: Path) -> bool:
-    """Whether a folder of transformers holds a classifier of images."""
+    """Return True if a folder of transformers contains an image classifier."""
     config = read_json(Path(folder, "config.json")) if Path(folder).is_dir() else None
     named = config.get("architectures") if isinstance(config, dict) else None
     return any("ForImageClassification" in str(one) for one in named or ())
 
 
 class TransformersImageModel(TorchModel):
-    """A classifier of images; its folder says what size, scale, mean and std its images have.
+    """An image classifier, with the size, scale, mean and std in its folder.
 
-    The folder needs config.json, weights and preprocessor_config.json; nothing is downloaded and no code of the folder
-    is run. Images are resized as the folder says, after they were perturbed at the size that the data have.
+    The folder needs config.json, weights and preprocessor_config.json; nothing is downloaded and no code in it is run.
+    Images are resized after they were perturbed.
     """
 
     def __init__(
@@ -187,23 +184,17 @@ class TransformersImageModel(TorchModel):
         channels = int(getattr(network.config, "num_channels", 3))
         self._images = Resized(resizing, channels, layout="NCHW", **feeding)
         self._others = None
-        self.preprocessing = {}  # the folder's own, which its fingerprint tells
+        self.preprocessing = {}  # that of the folder, which the fingerprint covers
         self.name = self.folder.resolve().name
         self.outputs, self.classes = "scores", int(network.config.num_labels)
         self.class_values = class_names(network.config)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the folder's files."""
         return fingerprint(self.folder)
-
-    @property
-    def unidentified_reason(self) -> str | None:
-        return None
 
 
 def _logits_of(torch: Any, network: Module) -> Module:
-    """The network as a module that returns its logits alone."""
 
     class Logits(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:

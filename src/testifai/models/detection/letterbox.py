@@ -1,4 +1,4 @@
-"""Images of any size on the canvas that a detector was built for, and its boxes back on the images."""
+"""Images of any size on the canvas that a detector takes, and its boxes back on the images."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ Size = tuple[int, int]  # height, width
 
 @dataclass(frozen=True)
 class Letterbox:
-    """How images are fitted: whole and undistorted on a canvas of one grey, in its middle or at its first corner.
-
-    With `stretch` they are resized to the canvas whatever their proportions.
-    """
+    """Fits images to a grey canvas, in its middle or first corner; `stretch` ignores their proportions."""
 
     canvas: Size
     fill: int = 114
@@ -25,7 +22,7 @@ class Letterbox:
     stretch: bool = False
 
     def placed(self, size: Size) -> Placed:
-        """Where images of a size go.
+        """Return the position of images of a size.
 
         >>> Letterbox((416, 416), centred=False).placed((208, 104))
         Placed(scale=(2.0, 2.0), corner=(0, 0), size=(416, 208))
@@ -39,7 +36,7 @@ class Letterbox:
         return Placed((scale, scale), corner, fitted)
 
     def __call__(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The images, all of one size, on their canvases."""
+        """Return images of one size on their canvases."""
         place = self.placed((images.shape[1], images.shape[2]))
         if place.size == images.shape[1:3] == self.canvas:
             return images
@@ -53,15 +50,14 @@ class Letterbox:
 
 @dataclass(frozen=True)
 class Placed:
-    """Where images of one size are on a canvas: how much larger, from which corner on, and how large."""
+    """The position of images of one size on a canvas."""
 
     scale: tuple[float, float]  # down, across
     corner: tuple[int, int]  # top, left
     size: Size
 
     def back(self, corners: NDArray[np.floating], size: Size) -> NDArray[np.float32]:
-        """Boxes (…, 4) on the canvas as boxes on images of this size, cut off at their edges."""
+        """Return boxes (…, 4) on the canvas as boxes on images of this size, clipped at their edges."""
         (down, across), (top, left), (height, width) = self.scale, self.corner, size
         moved = (corners - np.array([left, top, left, top])) / np.array([across, down, across, down])
-        inside: NDArray[np.float32] = np.clip(moved, 0, np.array([width, height, width, height])).astype(np.float32)
-        return inside
+        return np.asarray(np.clip(moved, 0, np.array([width, height, width, height])), np.float32)

@@ -1,4 +1,4 @@
-"""Detectors in ONNX files: fitted images in, the boxes of each image out."""
+"""Detectors in ONNX files: from images of any size to boxes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ from testifai.support.batches import Batch
 from testifai.support.types import Array, Record
 
 Fit = Literal["centre", "corner", "stretch"]
-LEAST, OVERLAP = 0.01, 0.45  # of scores and of overlaps, as those who publish detectors have it
-CANDIDATES = 300  # the most confident boxes of an image among which one is chosen for another
-TOGETHER = 8  # images on canvases at a time; more are no quicker on a CPU
+LEAST, OVERLAP = 0.01, 0.45  # usual least score, and overlap for non-maximum suppression
+CANDIDATES = 300  # most confident boxes of an image that non-maximum suppression sees
+TOGETHER = 8  # images per inference; more are no quicker on a CPU
 
 
 class AnySizeError(InputError):
-    """A graph that does not say which size of images it was made for."""
+    """A graph that takes images of any size."""
 
 
 class OnnxDetector(OnnxFile):
-    """A detector in an ONNX file, its outputs read by their form: `head`, by default the one their shapes tell.
+    """A detector in an ONNX file; `head` is the format of its outputs, by default inferred from their shapes.
 
-    Images of any size are fitted to the `size` (height, width) that the graph was made for: whole and undistorted in
-    the middle of a grey canvas or at its first corner, or stretched. `confidence` is the least score of a box that is
-    handed out, `nms` the overlap from which the less sure of two boxes of a class is left out. What is not told is as
-    those who publish detectors with this head have it.
+    Images of any size are fitted to the `size` (height, width) that the graph takes: undistorted in the middle of a
+    grey canvas or at its first corner, or stretched. Boxes below the score `confidence` are dropped; of two boxes of a
+    class with an overlap of at least `nms`, the less confident one is. Other defaults are the usual ones of the head.
     """
 
     outputs = "boxes"
@@ -57,7 +56,7 @@ class OnnxDetector(OnnxFile):
         threads: int = 1,
         batch_size: int | None = None,
     ) -> None:
-        told = {
+        told: Record = {
             "head": head, "size": size, "confidence": confidence, "nms": nms, "fit": fit, "bgr": bgr,
             "scale": scale, "mean": mean, "std": std, "classes": classes,
         }  # fmt: skip
@@ -69,16 +68,12 @@ class OnnxDetector(OnnxFile):
         self.head, self._names, shapes = self._read_head(head)
         self._fit = Letterbox(self.canvas, **_fitting(self.head, fit))
         self._bgr = self.head.bgr if bgr is None else bgr
-        self._prepare = Preprocess(
-            "NHWC" if self._channels_last else "NCHW",
-            self.head.scale if scale is None else scale,
-            self.head.mean if mean is None else mean,
-            self.head.std if std is None else std,
-            self._dtype,
-        )
-        self.confidence = (
-            LEAST if confidence is None else validation.number("model: confidence", confidence, least=0, most=1)
-        )
+        usual = {"scale": self.head.scale, "mean": self.head.mean, "std": self.head.std}
+        given = {option: value for option, value in told.items() if option in usual and value is not None}
+        layout = "NHWC" if self._channels_last else "NCHW"
+        self._prepare = Preprocess(layout, dtype=self._dtype, **{**usual, **given})
+        confidence = LEAST if confidence is None else confidence
+        self.confidence = validation.number("model: confidence", confidence, least=0, most=1)
         overlap = OVERLAP if nms is None and self.head.overlapping else nms
         self.nms = None if overlap is None else validation.number("model: nms", overlap, above=0, most=1)
         self.classes = self.head.classes(shapes)
@@ -102,23 +97,27 @@ class OnnxDetector(OnnxFile):
     def _boxes(self, images: list[NDArray[np.uint8]]) -> list[Boxes]:
         canvases = np.concatenate([self._fit(image[None]) for image in images])
         corners, scores = self.head.decode(self._run(canvases), self.canvas)
-        return [
-            choose(box, score, self._fit.placed(size), size, least=self.confidence, overlap=self.nms)
-            for box, score, size in zip(corners, scores, [_size(image) for image in images], strict=True)
-        ]
+        found = []
+        for box, score, image in zip(corners, scores, images, strict=True):
+            size = image.shape[0], image.shape[1]
+            placed = self._fit.placed(size)
+            found.append(choose(box, score, placed, size, least=self.confidence, overlap=self.nms))
+        return found
 
     def _run(self, canvases: NDArray[np.uint8]) -> list[Array]:
         ready = np.asarray(self._prepare(canvases[..., ::-1] if self._bgr else canvases))
         return infer(self._session, self._names, ready, self.name)
 
     def _read_head(self, told: str | None) -> tuple[Head, list[str], Shapes]:
-        """How the outputs are read, which of them, and their shapes."""
+        """Return the format of the outputs, the names of those that are needed, and their shapes."""
         shapes = [sizes(node) for node in self._session.get_outputs()]
         if not all(shapes) or any(size is None for shape in shapes for size in shape[1:]):
-            shapes = self._seen_shapes()
+            layout = (1, *self.canvas, 3) if self._channels_last else (1, 3, *self.canvas)
+            made = infer(self._session, self._names, np.zeros(layout, self._dtype), self.name)
+            shapes = [output.shape for output in made]
         if told is not None and told not in HEADS:
             raise InputError(f"model: head {told!r} is not known; {suggest(told, HEADS)}")
-        # Some graphs hand out more than the boxes, which then come first.
+        # Some graphs return more than the boxes, which then come first.
         for count in dict.fromkeys((len(shapes), 1)):
             some = shapes[:count]
             found = recognise(some, self.canvas) if told is None else HEADS[told]
@@ -133,15 +132,9 @@ class OnnxDetector(OnnxFile):
             f"{self.canvas[0]}×{self.canvas[1]}: {known}"
         )
 
-    def _seen_shapes(self) -> list[tuple[int | None, ...]]:
-        """The shapes of outputs whose sizes the graph leaves open, from an image of nothing."""
-        layout = (1, *self.canvas, 3) if self._channels_last else (1, 3, *self.canvas)
-        made = infer(self._session, self._names, np.zeros(layout, self._dtype), self.name)
-        return [output.shape for output in made]
-
 
 def _image_shape(name: str, shape: tuple[int | None, ...]) -> tuple[tuple[int | None, int | None], bool]:
-    """Height and width that a graph takes, and whether colours come last."""
+    """Return height and width that a graph takes, and whether colours come last."""
     if len(shape) == 4 and 3 in (shape[1], shape[3]):
         return ((shape[2], shape[3]), False) if shape[1] == 3 else ((shape[1], shape[2]), True)
     raise InputError(
@@ -180,12 +173,7 @@ def _in_colour(name: str, image: Any) -> NDArray[np.uint8]:
         image = np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
     if image.shape[2] != 3:
         raise InputError(f"{name}: the images have {image.shape[2]} channels; a detector takes 3, RGB")
-    coloured: NDArray[np.uint8] = image
-    return coloured
-
-
-def _size(image: NDArray[np.uint8]) -> Size:
-    return image.shape[0], image.shape[1]
+    return np.asarray(image, np.uint8)
 
 
 def _shown(shape: Sequence[int | None]) -> str:
@@ -222,7 +210,7 @@ def choose(
     least: float,
     overlap: float | None,
 ) -> Boxes:
-    """Return the most confident boxes of an image, with scores of at least `least`, in its pixels, best first.
+    """Return the most confident boxes of an image, of at least `least`, in its pixels, best first.
 
     With an `overlap`, boxes that overlap a more confident one of their class by more are dropped.
     """

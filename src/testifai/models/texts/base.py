@@ -1,4 +1,4 @@
-"""What adapters of text models have in common."""
+"""Base classes of text models and of their fields in a spec."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from testifai.support.batches import Batch, are_pairs
 from testifai.support.options_base import Count, Megabytes
 from testifai.support.types import Array
 
-# Texts are told apart, sorted by length and cut into batches by the adapter: many at a time leave it a choice.
+# The adapter removes duplicates, sorts texts by length and makes batches: it needs many at a time.
 BATCH_SIZE = 4096
 
 
 class NetworkPart(ModelPart):
-    """What a spec may say of a network that reads texts."""
+    """The options of a text model in a spec."""
 
     max_length: Count | None = None
     """Tokens after which a text is cut off."""
@@ -33,11 +33,7 @@ class NetworkPart(ModelPart):
 
 
 class TextModel(Model):
-    """A model of texts whose scores of repeated inputs are worked out once.
-
-    An adapter has `scores(texts)`, a row for each of some distinct texts or pairs, and says in `pairs` which of the
-    two it takes (None: either).
-    """
+    """A model of texts, or of pairs if `pairs` (None: either), that computes the scores of repeated inputs once."""
 
     thread_safe = True
     spares_batch = True
@@ -50,7 +46,7 @@ class TextModel(Model):
 
     @abstractmethod
     def scores(self, texts: list[Text]) -> Array:
-        """A row for each."""
+        """Return one row per text or pair, which are distinct."""
 
     def __call__(self, batch: Batch) -> Array:
         return self._known.rows(self._texts(batch), self.scores)
@@ -60,14 +56,7 @@ class TextModel(Model):
 
 
 def check_texts(batch: object, name: str, pairs: bool | None) -> list[Text]:
-    """The batch as the list of texts, or of pairs, that the model takes.
-
-    >>> check_texts(np.array(["a", "b"], object), "model", None)
-    ['a', 'b']
-    >>> check_texts([("a", "b")], "model", False)
-    Traceback (most recent call last):
-    testifai.errors.InputError: model: inputs are pairs of texts; the model takes texts
-    """
+    """Return the batch as the list of texts, or of pairs, that the model takes."""
     wanted = {None: "texts or pairs of texts", False: "texts", True: "pairs of texts"}[pairs]
     if isinstance(batch, np.ndarray) and batch.dtype.kind == "O" and batch.ndim == 1:
         batch = batch.tolist()
@@ -75,9 +64,10 @@ def check_texts(batch: object, name: str, pairs: bool | None) -> list[Text]:
         found = f"{batch.dtype} of shape {batch.shape}" if isinstance(batch, np.ndarray) else type(batch).__name__
         raise InputError(f"{name}: inputs are {found}; the model takes {wanted}")
     given = are_pairs(batch)
-    known = all(isinstance(one, tuple) and [*map(type, one)] == [str, str] for one in batch) if given else all(
-        isinstance(one, str) for one in batch
-    )  # fmt: skip
+    if given:
+        known = all(isinstance(one, tuple) and [*map(type, one)] == [str, str] for one in batch)
+    else:
+        known = all(isinstance(one, str) for one in batch)
     if not known:
         raise InputError(f"{name}: inputs are neither all texts nor all pairs of texts; the model takes {wanted}")
     if pairs is not None and batch and given != pairs:

@@ -1,4 +1,4 @@
-"""From texts to token numbers, and batches of texts of equal length."""
+"""Tokenizers, batches of texts of equal length, and a cache of scores."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
+from testifai.models.base import first_line
 from testifai.support import optional_imports, validation
 from testifai.support.batches import Pair
 from testifai.support.types import Array
 
-# A batch of so many tokens is as quick as a larger one (MiniLM on a CPU); a smaller one wastes a tenth at 128.
+# Larger batches are not quicker (MiniLM on a CPU); 128 tokens are 10 % slower.
 BATCH_TOKENS = 1024
 
 
 class Tokens(NamedTuple):
-    """One text, or one pair of texts, as a model reads it."""
+    """The tokens of a text or a pair of texts."""
 
     ids: list[int]
-    types: list[int]  # which text of a pair each token belongs to
+    types: list[int]  # 0 or 1: first or second text of a pair
 
 
 class Tokenizer:
-    """A tokenizer of the library `tokenizers`, without padding; texts longer than `max_length` tokens are cut off."""
+    """A tokenizer of the library `tokenizers`, without padding; texts are truncated to `max_length` tokens."""
 
     def __init__(self, tokenizer: Any, *, max_length: int | None = None) -> None:
         tokenizer.no_padding()
@@ -41,27 +42,29 @@ class Tokenizer:
 
     @classmethod
     def read(cls, path: Path, *, max_length: int | None = None) -> Tokenizer:
-        """The tokenizer in a tokenizer.json."""
+        """Read a tokenizer.json."""
         library = optional_imports.load("tokenizers", extra="text")
         if not path.is_file():
             raise InputError(f"model.tokenizer: {path} does not exist; give the model's tokenizer.json")
         try:
             return cls(library.Tokenizer.from_file(str(path)), max_length=max_length)
         except Exception as error:  # the library raises plain exceptions
-            reason = " ".join(str(error).split())[:120]
-            raise InputError(f"model.tokenizer: {path} is not a usable tokenizer.json ({reason})") from None
+            raise InputError(
+                f"model.tokenizer: {path} is not a usable tokenizer.json ({first_line(error, 120)})"
+            ) from None
 
     def __call__(self, batch: Sequence[Text]) -> list[Tokens]:
-        """The tokens of each; a text without any gets one of padding, as a model needs something to read."""
+        """Return the tokens of each text; a text without any gets one of padding."""
         try:
             encodings = self._tokenizer.encode_batch_fast(batch)
-        except (TypeError, UnicodeEncodeError):  # bytes that were no UTF-8
-            encodings = self._tokenizer.encode_batch_fast([_readable(text) for text in batch])
+        except (TypeError, UnicodeEncodeError):  # bytes that were not UTF-8
+            readable = [_readable(text) if isinstance(text, str) else tuple(map(_readable, text)) for text in batch]
+            encodings = self._tokenizer.encode_batch_fast(readable)
         return [Tokens(one.ids, one.type_ids) if one.ids else Tokens([self.pad], [0]) for one in encodings]
 
 
 def of_equal_length(lengths: Sequence[int], tokens: int = BATCH_TOKENS) -> Iterator[NDArray[np.intp]]:
-    """Places of texts that have the same number of tokens, about `tokens` in all at a time; the shortest first.
+    """Return indices of texts with the same number of tokens, about `tokens` in total at a time, shortest first.
 
     >>> [places.tolist() for places in of_equal_length([3, 2, 3, 3], tokens=6)]
     [[1], [0, 2], [3]]
@@ -74,28 +77,19 @@ def of_equal_length(lengths: Sequence[int], tokens: int = BATCH_TOKENS) -> Itera
             yield places[start : start + size]
 
 
-def _readable(text: str | Pair) -> str | Pair:
-    """The text with a replacement character for each half of a surrogate pair that stands alone."""
-    if isinstance(text, tuple):
-        return _replaced(text[0]), _replaced(text[1])
-    return _replaced(text)
-
-
-def _replaced(text: str) -> str:
+def _readable(text: str) -> str:
+    """Return the text with lone surrogates replaced."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 Text = str | Pair
 
 LIMIT_MB = 256
-# Besides its text and its numbers an entry takes the dictionary's slot and link and the array's header.
-ENTRY_BYTES = 320
+ENTRY_BYTES = 320  # of the dictionary and the array, in addition to text and numbers
 
 
 class RowCache:
-    """One row of numbers per text or pair of texts; those not asked for the longest go first.
-
-    Several threads may ask at once. What two of them miss at the same moment is worked out twice.
+    """A thread-safe cache of one row of numbers per text or pair; the least recently used are dropped.
 
     >>> cache = RowCache()
     >>> cache.rows(["a", "bb", "a"], lambda texts: np.array([[len(text)] for text in texts])).tolist()
@@ -111,35 +105,27 @@ class RowCache:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RowCache, (self.limit / 2**20,)  # in another process it begins empty
+        return RowCache, (self.limit / 2**20,)  # another process starts with an empty one
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def rows(self, keys: Sequence[Any], compute: Callable[[list[Any]], Array]) -> Array:
-        """A row for each key; `compute` is asked once, for the distinct ones that are not known."""
-        places: dict[Text, int] = {}
-        inverse = np.fromiter((places.setdefault(key, len(places)) for key in keys), np.intp, len(keys))
-        distinct = list(places)
-        known = self._look_up(distinct)
-        missing = [key for key, row in zip(distinct, known, strict=True) if row is None]
-        # Nothing at all still needs one call, to see the shape of a row.
+        """Return a row for each key; `compute` is called once, with the distinct keys that are missing."""
+        distinct = list(dict.fromkeys(keys))
+        with self._lock:
+            found = {key: self._rows[key] for key in distinct if key in self._rows}
+            for key in found:
+                self._rows.move_to_end(key)
+        missing = [key for key in distinct if key not in found]
+        # Without keys one call is needed, for the shape of a row.
         if missing or not distinct:
             made = compute(missing)
             self._put(missing, made)
-            if len(missing) == len(distinct):
-                return made[inverse]
-            fresh = iter(made)
-            known = [next(fresh) if row is None else row for row in known]
-        return np.stack([row for row in known if row is not None])[inverse]
-
-    def _look_up(self, keys: list[Text]) -> list[Array | None]:
-        with self._lock:
-            found = [self._rows.get(key) for key in keys]
-            for key, row in zip(keys, found, strict=True):
-                if row is not None:
-                    self._rows.move_to_end(key)
-            return found
+            if not distinct:
+                return made
+            found |= zip(missing, made, strict=True)
+        return np.stack([found[key] for key in keys])
 
     def _put(self, keys: list[Text], rows: Array) -> None:
         if not self.limit:
