@@ -1,4 +1,4 @@
-"""The executor of a device: chunks of inputs through the prefix tree there, outcomes back while it works on."""
+"""The executor of a PyTorch device."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOGETHER = 1 << 17  # trials
 
 @dataclass(frozen=True)
 class DeviceBatch:
-    """Inputs on the device, and which rows of the chunk they are."""
+    """Inputs on the device, and their rows of the chunk."""
 
     values: Tensor
     at: Tensor
@@ -41,7 +41,7 @@ class DeviceBatch:
 
 
 class DeviceTreeWalk(TreeWalk[DeviceBatch]):
-    """Perturbs, asks and judges on the device, and never waits for it but for results of batches long begun."""
+    """Perturbs, calls the model and judges on the device; it waits only for results of earlier batches."""
 
     def __init__(
         self,
@@ -55,9 +55,8 @@ class DeviceTreeWalk(TreeWalk[DeviceBatch]):
         results: ResultQueue,
     ) -> None:
         super().__init__(executor, work, paths, piece)
-        self.on_device, self.streams, self.clock = on_device, on_device.streams, on_device.clock
-        self.chunk, self.results = chunk, results
-        # Calls for many inputs anyway are not put together: to arrange them takes longer than a call.
+        self.on_device, self.streams, self.chunk, self.results = on_device, on_device.streams, chunk, results
+        # Calls for many inputs are not joined: arranging them would take longer than a call.
         many = self.complete and len(self.places) >= MANY
         self.together = 0 if many else min(executor.chunk, TOGETHER)
         self.judge = ChunkJudge(executor, on_device, self.places, chunk.labels)
@@ -79,9 +78,9 @@ class DeviceTreeWalk(TreeWalk[DeviceBatch]):
         return DeviceBatch(torch.cat([one.values for one in batches]), torch.cat([one.at for one in batches]))
 
     def perturb(self, batch: DeviceBatch, places: Places, axis: int, severity: int) -> DeviceBatch:
-        with self.clock("perturb"), torch.no_grad():
+        with torch.no_grad():
             numbers = self.chunk.numbers[batch.at]
-            return DeviceBatch(self.on_device.perturbing.step(batch.values, numbers, places, axis, severity), batch.at)
+            return DeviceBatch(self.on_device.perturb(batch.values, numbers, places, axis, severity), batch.at)
 
     def measure(self, asked: Waiting[DeviceBatch]) -> Iterator[BatchOutcome]:
         try:
@@ -95,41 +94,36 @@ class DeviceTreeWalk(TreeWalk[DeviceBatch]):
                 part, asked = asked.split(self.executor.batch_size.next())
                 yield from self.measure(part)
             return
-        with self.clock("copy"):
-            done = list(self.results.finished())
-        yield from done
+        yield from self.results.finished()
 
     def _begin(self, asked: Waiting[DeviceBatch]) -> None:
-        """Give the device a batch; its results come back by themselves."""
+        """Start a batch on the device; `results` returns its outcomes later."""
         first = int(asked.configurations[0])
         begin = self.streams.mark()
-        with self.clock("infer"):
-            outputs = self.on_device.ask(asked.inputs.values, first)
+        outputs = self.on_device.ask(asked.inputs.values, first)
         end = self.streams.mark()
-        with self.clock("judge"):
-            back = self.judge.results(outputs, asked.inputs.at, clean=first == 0)
+        back = self.judge.results(outputs, asked.inputs.at, clean=first == 0)
         configurations, places = asked.configurations, asked.places
 
         def finish(arrays: list[Array]) -> list[BatchOutcome]:
             self.executor.batch_size.note(len(places), self.streams.seconds(begin, end))
             return self.judge.outcomes(arrays, outputs, configurations, places)
 
-        with self.clock("copy"):
-            self.results.send(back, finish)
+        self.results.send(back, finish)
 
 
-SIZES = (16384, 4096, 1024, 256)  # of batches, tried on an accelerator: large ones are mostly best
-BATCH_BYTES = 256 << 20  # of a batch's inputs at most: what a model makes of them is many times as much
+SIZES = (16384, 4096, 1024, 256)  # batch sizes tried on an accelerator: large ones are mostly best
+BATCH_BYTES = 256 << 20  # most bytes of a batch's inputs: a model's activations are many times as large
 TRIES = 3
-APART = 1 << 15  # trials of tests with inputs of their own from which on they come in several pieces
-CHUNK_SHARE = 8  # of free memory, one part in so many is for a chunk and what its composites are made from
+APART = 1 << 15  # least trials of tests with separate inputs that are split into several pieces
+CHUNK_SHARE = 8  # one part in 8 of the free memory is for a chunk and its composites
 
 
 class DeviceExecutor(Executor):
-    """One device of torch ("cpu" too), fed by the caller's thread.
+    """One PyTorch device ("cpu" too).
 
-    The outcomes do not depend on batch size or chunks, but for rounding: an accelerator may sum in another order for
-    batches of another size. `on_device.clock` may be set to see what the time goes to.
+    The outcomes do not depend on batch size or chunks, except for rounding: an accelerator may sum in another order for
+    batches of another size.
     """
 
     def __init__(
@@ -139,7 +133,7 @@ class DeviceExecutor(Executor):
         device: str = "cpu",
         precision: str = "float32",
         batch_size: int | None = None,
-        workers: int | None = None,  # one, whatever is told: the device itself does many things at a time
+        workers: int | None = None,  # ignored: the device itself works in parallel
         interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         self.subject, self.interrupted = subject, interrupted
@@ -152,7 +146,7 @@ class DeviceExecutor(Executor):
             self.chunk = max(1, min(CHUNK_INPUTS, CHUNK_BYTES // size))
         else:
             self.batch_size = BatchSize(told, size, sizes=SIZES, most_bytes=BATCH_BYTES, tries=TRIES)
-            # Clean inputs twice, for the next chunk comes meanwhile; a batch for each step, and one that waits.
+            # Clean inputs twice, as the next chunk is sent meanwhile; a batch for each step, and one that waits.
             self.chunk = max(1, free // (CHUNK_SHARE * size * (len(subject.space.axes) + 3)))
         self.on_device = DeviceSubject(subject, streams, precision, self.batch_size)
         self.inputs = DeviceInputs(subject, streams, size)
@@ -166,23 +160,21 @@ class DeviceExecutor(Executor):
         while True:
             try:
                 with closing(self._results(work, tree, paths, outcomes)) as results:
-                    self.stream_results(results, self._timed(hand_over))
+                    self.stream_results(results, hand_over)
                 return
             except (InputError, torch.OutOfMemoryError) as error:
                 if not out_of_memory(error):
                     raise
-                # What was handed over is not missing any more: the rest goes on in smaller chunks.
+                # Outcomes so far are not missing any more: the rest continues in smaller chunks.
                 self._smaller_chunks(error)
 
     def _tree(self, work: Work) -> tuple[Ids, Node, TreePaths]:
-        """Tests by number, all of the work among them, and how they share their steps.
-
-        Rounds of a run are mostly of much the same tests: the tree of those before is kept where it serves.
-        """
+        """Return tests, including those of the work, and their tree; that of the last round if it fits."""
         wanted, known = np.unique(work.configurations), self._grown
-        scattered = isinstance(work.places, list)
-        if known is not None and (np.array_equal(known[0], wanted) or (scattered and _mostly(wanted, known[0]))):
-            return known
+        if known is not None:
+            mostly = 2 * len(wanted) >= len(known[0]) and bool(np.isin(wanted, known[0]).all())
+            if np.array_equal(known[0], wanted) or (isinstance(work.places, list) and mostly):
+                return known
         tree = prefix_tree(self.subject.space, wanted)
         self._grown = wanted, tree, TreePaths(tree)
         return self._grown
@@ -200,15 +192,15 @@ class DeviceExecutor(Executor):
                     walk = DeviceTreeWalk(self, self.on_device, work, paths, piece, chunk=chunk, results=returns)
                     yield from walk.run(tree)
             except Exception:
-                # What was measured before the failure counts.
+                # Keep what was measured before the failure.
                 yield from returns.finished(0)
                 raise
             yield from returns.finished(0)
 
     def _chunk_size(self, work: Work) -> int:
-        """Chunks of equal size, none above what memory allows.
+        """Return the size of equal chunks that fit into memory.
 
-        Where every test has its own inputs, that which comes next is arranged while the device works: two at least.
+        Tests with separate inputs need at least two: the next one is prepared while the device works.
         """
         inputs = len(work.union())
         rounds = -(-inputs // min(self.chunk, most_inputs(len(work.configurations))))
@@ -225,21 +217,9 @@ class DeviceExecutor(Executor):
             f"device: out of memory when perturbing; going on with {self.chunk:,} inputs at a time, or fewer", "chunk"
         )
 
-    def _timed(self, hand_over: Callable[[BatchOutcome], None]) -> Callable[[BatchOutcome], None]:
-        def timed(measured: BatchOutcome) -> None:
-            with self.on_device.clock("record"):
-                hand_over(measured)
-
-        return timed
-
-
-def _mostly(tests: Ids, others: Ids) -> bool:
-    """Whether all of the tests are among the others, and are at least half of them."""
-    return 2 * len(tests) >= len(others) and bool(np.isin(tests, others).all())
-
 
 def _needed(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """The pieces without the places that nobody asks for: what is not needed is not sent."""
+    """Return the pieces without places that no test needs."""
     for places, table in pieces:
         needed = table.any(axis=0)
         yield (places, table) if needed.all() else (places[needed], table[:, needed])
