@@ -1,4 +1,4 @@
-"""The executor `ray`: work on the nodes of a cluster, outcomes handed over in the caller's thread."""
+"""The executor `ray`: actors on the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from testifai.engine.subject import Subject
 from testifai.runs.outcomes import Outcomes
 from testifai.support import validation
 
-LOOK_AROUND_EVERY = 2.0  # seconds, to say where the work is
+LOOK_AROUND_EVERY = 2.0  # seconds between updates of `where`
 
 
 class RayExecutor(Executor):
-    """Actors of a Ray cluster, each with the subject in memory; this process cuts the work and takes the outcomes.
+    """Actors of a Ray cluster, each with the subject in memory; this process splits the work and records outcomes.
 
-    Options besides those of every executor are those of `RayWorkers`.
+    Options in addition to those of every executor are those of `RayWorkers`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class RayExecutor(Executor):
             workers=workers, interrupted=interrupted, address=address, actors=actors, cpus=cpus, gpus=gpus
         )
         self._measuring = Measuring(subject, batch_size, self._actors.wanted.cpus)
-        # What an actor makes of the same subject: sizes of batches and chunks, and where references are kept.
+        # Sizes of batches and chunks as in an actor, and a store for references.
         here = LocalExecutor(subject, batch_size=batch_size, workers=1)
         self.subject, self.batch_size, self.chunk = subject, here.batch_size, here.chunk
         self.references, self.interrupted = here.references, interrupted
@@ -62,12 +62,12 @@ class RayExecutor(Executor):
         return self._actors.map(job, tasks, alone=alone)
 
     def close(self) -> None:
-        """End the actors, and leave the cluster as it was found; a later run starts anew."""
+        """End the actors and leave the cluster; a later run starts them again."""
         self._actors.close()
         self.where = ""
 
     def _in_turn(self, work: Work) -> Iterator[Work]:
-        """The work or, where outcomes are judged by clean ones, the clean test and then the rest of it."""
+        """Return the work, or the clean test and then the rest if the oracle needs clean outputs."""
         if not self.subject.oracle.needs_clean:
             yield work
             return
@@ -110,12 +110,11 @@ class RayExecutor(Executor):
 
 
 class RayWorkers(Workers):
-    """Actors of a Ray cluster, each with the job of the moment in memory.
+    """Actors of a Ray cluster, each with the current job in memory.
 
     `address` is that of a running cluster ("auto": the one on this machine; "ray://HOST:10001": through its client
-    server); without one a cluster on this machine is used and, where there is none, started until this is closed.
-    `actors` (or `workers`) is their number, by default as many as the cluster has room for, each with so many CPUs and
-    GPUs.
+    server); by default a cluster on this machine is used or, if there is none, started until this is closed.
+    `actors` (or `workers`) is their number, by default as many as fit; `cpus` and `gpus` are those of each.
     """
 
     def __init__(
@@ -138,7 +137,7 @@ class RayWorkers(Workers):
         self._end: weakref.finalize[..., RayWorkers] | None = None
 
     def pool(self, job: AnyJob) -> ActorPool:
-        """Actors that have the job, or will have it before they are asked."""
+        """Return actors that have, or will have, the job."""
         pool = self._pool or self._start()
         if job is not self._loaded:
             with self.ended_by_errors():
@@ -172,14 +171,14 @@ class RayWorkers(Workers):
                     yield from ready
 
     def close(self) -> None:
-        """End the actors, and leave the cluster as it was found; a later call starts anew."""
+        """End the actors and leave the cluster; a later call starts them again."""
         if self._end is not None:
             self._end()
         self._pool, self._loaded, self._end = None, None, None
 
     @contextmanager
     def ended_by_errors(self) -> Iterator[None]:
-        """Whatever goes wrong in here ends the actors: they may be in the middle of something."""
+        """End the actors after an error: they may be in the middle of a task."""
         try:
             yield
         except BaseException:
@@ -200,7 +199,7 @@ class RayWorkers(Workers):
         except BaseException:
             cluster.close()
             raise
-        # Whatever becomes of these workers, nothing of them stays on the cluster.
+        # Nothing stays on the cluster after these workers.
         self._end = weakref.finalize(self, _end, pool, cluster)
         self._pool = pool
         return pool
