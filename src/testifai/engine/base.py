@@ -61,7 +61,6 @@ class BatchSize:
         self._best: int | None = self._sizes[0] if len(self._sizes) == 1 else None
 
     def next(self) -> int:
-        """Return the size to use now."""
         return self._best or min(self._promising(), key=lambda size: len(self._seconds[size]))
 
     def limit(self, most: int) -> None:
@@ -72,7 +71,6 @@ class BatchSize:
             self._best = max(self._sizes)
 
     def note(self, inputs: int, seconds: float) -> None:
-        """Record how long the model took for a batch."""
         if self._best is not None or inputs not in self._seconds:
             return
         self._seconds[inputs].append(seconds / inputs)
@@ -139,8 +137,6 @@ class Workers(ABC):
 
 
 class Threads(Workers):
-    """Threads of this process."""
-
     def __init__(self, count: int) -> None:
         self.count = count
 

@@ -33,13 +33,7 @@ def call(
     columns: int | None = None,
     classes: int | None = None,
 ) -> Array:
-    """Return the model's outputs on a batch, one row per input, checked.
-
-    >>> from testifai.models import wrap
-    >>> call(wrap(lambda batch: 1 / 0), ["one", "two"], "clean")
-    Traceback (most recent call last):
-    testifai.errors.InputError: model: raised ZeroDivisionError: division by zero (batch of 2 inputs, clean)
-    """
+    """Return the model's outputs on a batch, one row per input, checked."""
     outputs = attempt(model, batch, where)
     checked = check_outputs(outputs, len(batch), model.name, columns=columns, classes=classes)
     # A copy: a model may overwrite its last outputs.
@@ -71,7 +65,6 @@ def blamed(inputs: int, where: str | Callable[[], str] = "") -> Iterator[None]:
 
 
 def one_line(error: BaseException) -> str:
-    """Return the first line of an error's text."""
     lines = str(error).strip().splitlines()
     return lines[0][:300] if lines else "no message"
 
@@ -81,9 +74,6 @@ def in_order(run: Callable[[Task], Answer], tasks: Iterable[Task], workers: int)
 
     Tasks are taken from the iterable as they are needed, in the caller's thread. After an error, or once the caller
     stops, no further task is started.
-
-    >>> list(in_order(lambda task: task**2, range(5), workers=2))
-    [0, 1, 4, 9, 16]
     """
     with only_workers(workers):
         if workers == 1:

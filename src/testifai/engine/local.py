@@ -138,7 +138,6 @@ class _WorkerThreads:
         return not self.halt
 
     def report(self, item: Reported) -> None:
-        """Add a report once the queue is short enough."""
         while not self.gone and self.reports.qsize() >= MOST_REPORTS:
             time.sleep(0.01)
         if not self.gone:

@@ -83,7 +83,6 @@ class Work:
         return table
 
     def pieces(self, outcomes: Outcomes, size: int) -> Iterator[Piece]:
-        """Return what is missing, for `size` places at a time."""
         everything = self.union()
         for start in range(0, len(everything), size):
             places = everything[start : start + size]

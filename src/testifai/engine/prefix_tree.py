@@ -29,8 +29,6 @@ Held = TypeVar("Held", bound=Any)  # a batch on its device
 
 @dataclass(frozen=True)
 class PerturbationStep:
-    """A perturbation at one severity of some composites, and the inputs that these are made of."""
-
     axis: int
     severity: int
     sources: Rows
@@ -136,24 +134,20 @@ class TreeWalk(ABC, Generic[Held]):
         self.pending: list[Waiting[Held]] = []
 
     @abstractmethod
-    def inputs(self, rows: Rows) -> Held:
-        """Return the clean inputs at some rows of the chunk."""
+    def inputs(self, rows: Rows) -> Held: ...
 
     @abstractmethod
-    def take(self, batch: Held, rows: Rows) -> Held:
-        """Return some rows of a batch."""
+    def take(self, batch: Held, rows: Rows) -> Held: ...
 
     @abstractmethod
     def roomy(self, batch: Held, size: int) -> Held:
         """Return a batch of this size that starts with the given one."""
 
     @abstractmethod
-    def concat(self, batches: Sequence[Held]) -> Held:
-        """Join batches."""
+    def concat(self, batches: Sequence[Held]) -> Held: ...
 
     @abstractmethod
-    def perturb(self, batch: Held, places: Places, axis: int, severity: int) -> Held:
-        """Apply one step of a composite."""
+    def perturb(self, batch: Held, places: Places, axis: int, severity: int) -> Held: ...
 
     @abstractmethod
     def measure(self, asked: Waiting[Held]) -> Iterator[BatchOutcome]:
@@ -185,7 +179,6 @@ class TreeWalk(ABC, Generic[Held]):
                 yield from self._visit(child, depth + 1, wanted, perturbed)
 
     def _together(self, node: Node) -> Iterator[list[tuple[tuple[int, int], Node]]]:
-        """Return the branches with trials, in groups that are perturbed together."""
         branches: list[tuple[tuple[int, int], Node]] = []
         load = 0
         for step, child in node.children.items():
@@ -201,7 +194,6 @@ class TreeWalk(ABC, Generic[Held]):
             yield branches
 
     def _gather(self, node: Node, depth: int, tests: list[int], rows: Rows, batch: Held) -> None:
-        """Perturb for all trials of some tests together."""
         which, wanted = np.divmod(np.flatnonzero(self.table[tests]), self.table.shape[1])  # as nonzero, but quicker
         test = np.array(tests)[which]
         composites = self.paths.gather(node, depth, test, np.searchsorted(rows, wanted), len(rows))
@@ -214,7 +206,6 @@ class TreeWalk(ABC, Generic[Held]):
         self._wait(test, wanted, self.take(made, composites.ends))
 
     def _narrow(self, tests: list[int], rows: Rows, batch: Held) -> tuple[Rows, Held]:
-        """Return the rows of the batch that some of the tests still need."""
         if self.complete:
             return rows, batch
         asked = self.table[tests[0]] if len(tests) == 1 else self.table[tests].any(axis=0)
@@ -251,8 +242,6 @@ class TreeWalk(ABC, Generic[Held]):
 
 
 class ArrayTreeWalk(TreeWalk[Batch]):
-    """A walk over arrays and lists of texts."""
-
     def __init__(self, executor: Executor, work: Work, paths: TreePaths, piece: Piece) -> None:
         super().__init__(executor, work, paths, piece)
         self.judge = ArrayJudge(executor, self.places)
@@ -283,14 +272,11 @@ class ArrayTreeWalk(TreeWalk[Batch]):
 
 
 class ArrayJudge:
-    """From a chunk's outputs to outcomes."""
-
     def __init__(self, executor: Executor, places: Places) -> None:
         self.subject, self.places = executor.subject, places
         self.clean = CleanRows(executor.references, places)
 
     def outcomes(self, outputs: Array, configurations: Ids, places: Places) -> list[BatchOutcome]:
-        """Return the outcomes of a batch with inputs of some configurations, one after the other."""
         subject = self.subject
         expected = None if subject.labels is None else subject.labels[subject.order[places]]
         reference = clean = None

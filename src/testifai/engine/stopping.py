@@ -103,8 +103,6 @@ class Interval(StoppingRule):
 
 
 class ForeignRule(StoppingRule):
-    """A third-party object with stops() and batch."""
-
     def __init__(self, given: Any) -> None:
         self.given, self.batch = given, given.batch
         self.name = str(getattr(given, "name", type(given).__name__))
@@ -144,14 +142,9 @@ def resolve(rule: Any, target: float | None = None) -> StoppingRule | None:
 
 
 def describe(rule: StoppingRule | None) -> Record | None:
-    """Return the rule as plain data, to store and to compare."""
     return None if rule is None else rule.describe()
 
 
 def by_width_alone(described: RecordLike | None) -> bool:
-    """Return True if a run's rule depends on widths alone, as the default rule of a target does.
-
-    >>> by_width_alone({"use": "interval", "batch": 50}), by_width_alone({"use": "window"}), by_width_alone(None)
-    (True, False, True)
-    """
+    """Return True if a run's rule depends on widths alone, as the default rule of a target does."""
     return described is None or described.get("use") == Interval.name

@@ -42,7 +42,6 @@ class Movement:
     def outlines(
         self, given: list[list[Outline]], size: tuple[int, int], numbers: NDArray[np.intp]
     ) -> list[list[Outline]]:
-        """Return outlines on images of this size after the step."""
         return self.perturbation.apply_outlines(given, self.severity, size, **self._draws(numbers))
 
     def places(self, size: tuple[int, int], numbers: NDArray[np.intp]) -> Iterator[PixelPlaces]:
@@ -99,11 +98,9 @@ class ShownInputs:
     seed: int = 0
 
     def batch(self, places: Places) -> Batch:
-        """Return the clean inputs at these places of the visiting order."""
         return rows(self.data.inputs, self.order[places])
 
     def perturb(self, batch: Batch, places: Places, axis: int, severity: int) -> Batch:
-        """Apply one step of a composite."""
         changed: Batch = self.step(batch, self.order[places], axis, severity)
         return changed
 
@@ -115,7 +112,6 @@ class ShownInputs:
         return chosen.apply(batch, severity, side=self.data.side, table=table, **draws)
 
     def movements(self, sigma: tuple[int, ...]) -> list[Movement]:
-        """Return the steps of a configuration that move pixels."""
         return [
             Movement(self.space.axes[axis].perturbation, severity, self.seed, self._twins(axis))
             for axis, severity in self.space.steps(sigma)
@@ -128,7 +124,6 @@ class ShownInputs:
         return sum(other.perturbation.name == name for other in self.space.axes[:axis])
 
     def composite(self, sigma: tuple[int, ...], places: Places) -> Batch:
-        """Return the inputs as the configuration changes them."""
         batch = self.batch(places)
         for axis, severity in self.space.steps(sigma):
             batch = self.perturb(batch, places, axis, severity)
@@ -157,7 +152,6 @@ class Subject(ShownInputs):
         return self.ask(batch, lambda: self.where(configuration))
 
     def where(self, configuration: int) -> str:
-        """Return the name of a configuration in an error."""
         return f"configuration {self.space.configuration(configuration)}"
 
     def moved(self, expected: Array | None, configurations: Ids, places: Places) -> Array | None:
@@ -187,7 +181,6 @@ class Subject(ShownInputs):
             return self.oracle.judge(own_copy(outputs), own_copy(expected), own_copy(clean))
 
     def reference(self, outputs: Array) -> Array:
-        """Return what the oracle needs of clean outputs."""
         if self.oracle.source is None:
             return self.oracle.reference(outputs)
         with self._blamed():

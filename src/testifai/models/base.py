@@ -131,5 +131,4 @@ class ModelPart(Part):
         return {}
 
     @abstractmethod
-    def load(self, folder: Path) -> Model:
-        """Return the model; relative files and modules start at the folder."""
+    def load(self, folder: Path) -> Model: ...

@@ -44,8 +44,7 @@ class Boosted(TableModel):
         self.outputs: Outputs = "labels" if self._label else "scores" if several else "values"
 
     @abstractmethod
-    def predict(self, ready: object) -> Array:
-        """Return the booster's predictions for a DataFrame or an array."""
+    def predict(self, ready: object) -> Array: ...
 
     def __call__(self, batch: Batch) -> Array:
         if isinstance(batch, list):
@@ -59,8 +58,6 @@ class Boosted(TableModel):
 
 
 class XgboostModel(Boosted):
-    """A booster of XGBoost."""
-
     name = "XGBoost"
 
     def __init__(self, booster: Any) -> None:
@@ -81,8 +78,6 @@ class XgboostModel(Boosted):
 
 
 class LightgbmModel(Boosted):
-    """A booster of LightGBM."""
-
     name = "LightGBM"
 
     def __init__(self, booster: Any) -> None:

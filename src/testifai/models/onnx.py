@@ -78,7 +78,6 @@ class OnnxModel(OnnxFile):
         return self._found.flat(self._run(self._session, [self.output], batch)[0])
 
     def features(self, batch: Batch) -> Array:
-        """Return the model's features output, one row per input."""
         if self.features_output is None:
             raise InputError(f"{self.name}: has no features output; name one with features = (see its outputs)")
         features = self._run(self._session, [self.features_output], batch)[0]
@@ -96,7 +95,6 @@ class OnnxModel(OnnxFile):
         return self._found.flat(outputs), as_rows(activations, len(batch), layer)
 
     def preprocess_for(self, batch: Array) -> Preprocess:
-        """Return the preprocessing of batches of this shape and dtype."""
         key = (batch.shape[1:], batch.dtype.str)
         if key not in self._prepared:
             self._prepared[key] = self._prepare(batch)
@@ -125,7 +123,6 @@ class OnnxModel(OnnxFile):
         return Preprocess(layout, scale, mean, std, self.input_dtype, expects)
 
     def _open_with(self, layer: str) -> Any:
-        """Return a session with the layer as one more output."""
         if layer in [node.name for node in self._session.get_outputs()]:
             return self._session
         content = self.path.read_bytes()

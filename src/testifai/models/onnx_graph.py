@@ -51,12 +51,10 @@ def _parts(message: memoryview) -> Iterator[tuple[int, memoryview]]:
 
 
 def _named(message: memoryview, wanted: int) -> Iterator[memoryview]:
-    """Return the values of the fields with this number."""
     return (value for number, value in _parts(message) if number == wanted)
 
 
 def _written(number: int, content: bytes) -> bytes:
-    """Return a field of bytes as it is written."""
     return _varint(number << 3 | BYTES) + _varint(len(content)) + content
 
 

@@ -129,8 +129,6 @@ def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
 
 
 def reducer(function: Operator) -> Operator:
-    """Return an operator that reduces tensors along axes, by default along all."""
-
     def reduce(x: Tensor, axes: Numbers = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
         chosen = _listed(axes)
         if not chosen and noop_with_empty_axes:
@@ -270,7 +268,6 @@ def find(name: str, opset: int) -> Operator | None:
 
 
 def _listed(numbers: Numbers) -> list[Any]:
-    """Return numbers that are an input, an attribute, or absent."""
     return list(numbers.tolist() if isinstance(numbers, Tensor) else numbers or [])
 
 

@@ -104,7 +104,6 @@ def _reopen(kind: Callable[..., OnnxFile], told: Path | Elsewhere, options: Reco
 
 
 def check_file(path: Path) -> None:
-    """Raise InputError if there is no file at the path."""
     if not path.is_file():
         raise InputError(f"model: {path} does not exist" if not path.exists() else f"model: {path} is not a file")
 
@@ -170,7 +169,6 @@ def external_files(path: Path) -> dict[str, Path]:
 
 
 def draws(path: Path) -> bool:
-    """Return True if the graph draws random numbers."""
     return onnx_graph.draws(_content(path))
 
 
@@ -209,7 +207,6 @@ class GraphOutputs:
 
     @classmethod
     def find(cls, name: str, session: InferenceSession, output: str | None, features: str | None) -> GraphOutputs:
-        """Return the named outputs, else the likeliest ones."""
         nodes = {node.name: node for node in session.get_outputs()}
         found = find_output(name, nodes, output)
         dtype, shape = nodes[found].type, nodes[found].shape
@@ -257,7 +254,6 @@ def _is_column(shape: Sequence[object]) -> bool:
 
 
 def _of_pixels(node: ValueInfo) -> bool:
-    """Return True if an output has a label, or scores, for each pixel."""
     rank = len(node.shape)
     return (rank == 3 and node.type in _INTEGERS) or (rank == 4 and node.type in _FLOATS)
 

@@ -29,8 +29,6 @@ _TOLD = ("Pad", "Resize")
 
 @dataclass(frozen=True)
 class _Step:
-    """A node ready to run: its function, and the values that are not needed after it has run."""
-
     run: Operator
     node: Node
     attributes: Record
@@ -74,7 +72,6 @@ class OnnxModule(torch.nn.Module):  # type: ignore[misc]
         return f"{len(self._steps)} nodes, graph {self._digest}"
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the graph's output for a prepared batch."""
         size = self._batch
         if size is None or len(inputs) == size:
             return self._run(inputs)
@@ -141,7 +138,6 @@ def onnx_as_torch(path: str | Path, output: str | None = None) -> OnnxModule:
 
 
 def _needed(nodes: Sequence[Node], output: str) -> list[Node]:
-    """Return the nodes that the output depends on."""
     wanted, kept = {output}, []
     for node in reversed(nodes):
         if wanted & set(node.outputs):

@@ -130,9 +130,6 @@ def as_rows(activations: Array, inputs: int, layer: str) -> NDArray[np.float32]:
     """Return one row per input: feature maps (N, C, H, W) averaged over pixels, tokens (N, T, D) over the tokens.
 
     Surprise adequacy averages feature maps too (Kim et al., ICSE 2019); they would have tens of thousands of columns.
-
-    >>> as_rows(np.array([[[[1.0, 3.0]], [[5.0, 5.0]]]]), 1, "conv").tolist()
-    [[2.0, 5.0]]
     """
     if activations.ndim == 0 or len(activations) != inputs:
         raise InputError(

@@ -30,8 +30,6 @@ PerChannel = float | Sequence[float]
 
 
 class ImagePart(ModelPart):
-    """The preprocessing options of a spec."""
-
     layout: Layout | None = None
     """The order of the axes of images that the model takes."""
     scale: float | NamedScale | None = None
@@ -43,8 +41,6 @@ class ImagePart(ModelPart):
 
 
 class Guess(NamedTuple):
-    """The likely preprocessing of a model's input."""
-
     layout: str | None
     scale: Scale
 
@@ -55,10 +51,6 @@ class Preprocess:
     `scale` maps 0 … 255 to "unit" 0 … 1, "signed" −1 … 1, or itself, "raw"; these names apply to batches of integers
     (others count as scaled already), a number multiplies any batch. `layout` None keeps the shape. `expects` is the
     model's input shape (first axis = input, None = any size), checked on every batch.
-
-    >>> digits = np.full((2, 28, 28), 255, np.uint8)
-    >>> Preprocess("NCHW", "unit")(digits).shape
-    (2, 1, 28, 28)
     """
 
     def __init__(
@@ -203,7 +195,6 @@ def guess(input_shape: Shape, dtype: DTypeLike, batch_shape: Sequence[int]) -> G
 
 
 def _arranged(shape: Sequence[int], layout: str | None) -> tuple[int, ...]:
-    """Return the shape of one input in a layout."""
     one = tuple(shape[1:])
     if layout is None:
         return one

@@ -23,7 +23,6 @@ TASKS = ("text-classification", "sentiment-analysis", "image-classification")
 
 
 def is_pipeline(model: object) -> bool:
-    """Return True for a pipeline of transformers."""
     return type(model).__module__.startswith("transformers.pipelines")
 
 
@@ -102,7 +101,6 @@ class TransformersModel(TextModel):
         return self.network.rows(texts, _logits)
 
     def features(self, batch: Batch) -> Array:
-        """Return the last layer's states, averaged over the tokens."""
         return self.network.rows(self._texts(batch), _last_states, output_hidden_states=True)
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:

@@ -34,11 +34,7 @@ class Resizing:
     resample: int = 2
 
     def target(self, height: int, width: int) -> Size:
-        """Return the size before cropping.
-
-        >>> Resizing(224).target(300, 400), Resizing((224, 224)).target(300, 400)
-        ((224, 298), (224, 224))
-        """
+        """Return the size before cropping."""
         if self.size is None:
             return height, width
         if isinstance(self.size, tuple):
@@ -47,7 +43,6 @@ class Resizing:
         return int(height * self.size / short), int(width * self.size / short)
 
     def __call__(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Resize images (N, H, W) or (N, H, W, 3)."""
         height, width = self.target(*images.shape[1:3])
         if (height, width) != images.shape[1:3]:
             from PIL import Image
@@ -102,11 +97,7 @@ class Resized(Preprocess):
 
 
 def read_processor(config: Record, where: str) -> tuple[Resizing, Record]:
-    """Return resizing, and scale, mean and std, of a preprocessor_config.json.
-
-    >>> read_processor({"size": {"height": 8, "width": 8}, "image_mean": [0.5], "image_std": [0.5]}, "x")[1]
-    {'scale': 0.00392156862745098, 'mean': [0.5], 'std': [0.5]}
-    """
+    """Return resizing, and scale, mean and std, of a preprocessor_config.json."""
     if config.get("do_pad"):
         raise InputError(
             f"model: {where} pads images, which is not known here; accepted: resizing, cropping, rescaling"
@@ -153,7 +144,6 @@ PROCESSOR = "preprocessor_config.json"
 
 
 def is_image_folder(folder: Path) -> bool:
-    """Return True if a folder of transformers contains an image classifier."""
     config = read_json(Path(folder, "config.json")) if Path(folder).is_dir() else None
     named = config.get("architectures") if isinstance(config, dict) else None
     return any("ForImageClassification" in str(one) for one in named or ())

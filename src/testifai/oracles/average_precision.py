@@ -34,7 +34,6 @@ class Matches:
     expected: NDArray[np.int64]  # (images, classes): how many boxes there are to find
 
     def at(self, threshold: float) -> Matches:
-        """Return the same boxes at one of the thresholds."""
         row = np.flatnonzero(np.isclose(THRESHOLDS, threshold))
         return replace(self, right=self.right[row], ignored=self.ignored[row])
 
@@ -61,12 +60,7 @@ def matches(found: Iterable[Boxes], expected: Iterable[Boxes]) -> Matches:
 
 
 def mean_average_precision(matched: Matches) -> float:
-    """Return the mean over classes and thresholds; NaN if nothing is expected.
-
-    >>> box = np.array([[0, 0, 4, 4, 0.9, 0]])
-    >>> round(mean_average_precision(matches([box, box[:0]], [box, box])), 4)
-    0.505
-    """
+    """Return the mean over classes and thresholds; NaN if nothing is expected."""
     return float(weighted(matched, np.ones((1, len(matched.expected))))[0])
 
 

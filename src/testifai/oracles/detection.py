@@ -25,11 +25,7 @@ class Matched:
 
     @property
     def f1(self) -> float:
-        """Return the harmonic mean of precision and recall; 1 if nothing was expected and nothing found.
-
-        >>> Matched(((0, 0),), (1,), ()).f1
-        0.6666666666666666
-        """
+        """Return the harmonic mean of precision and recall; 1 if nothing was expected and nothing found."""
         twice = 2 * len(self.pairs)
         total = twice + len(self.wrong) + len(self.missed)
         return twice / total if total else 1.0
@@ -40,10 +36,6 @@ def match(found: Boxes, expected: Boxes, iou: float, confidence: float) -> Match
 
     Boxes below the confidence count as not found. An optional box (of confidence 0) is never missed, and boxes of its
     class that lie mostly within it are not wrong.
-
-    >>> found = np.array([[0, 0, 4, 4, 0.9, 1], [9, 9, 12, 12, 0.8, 1], [0, 0, 4, 4, 0.1, 2]])
-    >>> match(found, np.array([[0, 0, 4, 5, 1, 1], [0, 0, 4, 4, 1, 2]]), iou=0.5, confidence=0.25)
-    Matched(pairs=((0, 0),), wrong=(1,), missed=(1,))
     """
     counted = expected[:, CONFIDENCE] > 0
     overlap = ious(found, expected)
@@ -88,7 +80,6 @@ class Detection(LabelsOrClean):
         self._expect(against)
 
     def reference(self, outputs: Array) -> Array:
-        """Return the boxes that are confident enough, as expected ones."""
         boxes = _checked(outputs).copy()
         sure = (boxes[..., CLASS] != NONE) & (boxes[..., CONFIDENCE] >= self.confidence)
         boxes[..., CONFIDENCE] = sure

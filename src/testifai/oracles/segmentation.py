@@ -72,11 +72,7 @@ class Segmentation(LabelsOrClean):
 
 
 def label_maps(outputs: Array) -> NDArray[np.integer]:
-    """Return label maps as they are, or the class with the highest score of each pixel.
-
-    >>> label_maps(np.array([[[[0.1, 0.9]], [[0.2, 0.8]]]])).tolist()
-    [[[1, 0]]]
-    """
+    """Return label maps as they are, or the class with the highest score of each pixel."""
     if outputs.ndim == 4:
         return np.asarray(outputs.argmax(axis=1))
     if outputs.ndim != 3 or (outputs.dtype.kind == "f" and not np.array_equal(outputs, np.floor(outputs))):
@@ -93,11 +89,7 @@ def label_maps(outputs: Array) -> NDArray[np.integer]:
 
 
 def mean_iou(found: Array, expected: Array, void: int) -> float:
-    """Return the mean intersection over union of the classes found or expected; 1 if no pixel is judged.
-
-    >>> round(mean_iou(np.array([[0, 1], [1, 1]]), np.array([[0, 0], [1, 9]]), void=9), 3)
-    0.5
-    """
+    """Return the mean intersection over union of the classes found or expected; 1 if no pixel is judged."""
     judged = (expected != void) & (expected != UNSEEN)
     found, expected = found[judged].astype(np.int64), expected[judged].astype(np.int64)
     if not len(found):

@@ -28,8 +28,6 @@ TOGETHER = 1 << 17  # trials
 
 @dataclass(frozen=True)
 class DeviceBatch:
-    """Inputs on the device, and their rows of the chunk."""
-
     values: Tensor
     at: Tensor
 
@@ -219,7 +217,6 @@ class DeviceExecutor(Executor):
 
 
 def _needed(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Return the pieces without places that no test needs."""
     for places, table in pieces:
         needed = table.any(axis=0)
         yield (places, table) if needed.all() else (places[needed], table[:, needed])

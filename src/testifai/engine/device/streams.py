@@ -76,7 +76,6 @@ class DeviceStreams:
             done.record(self._beside)
 
     def mark(self) -> Any:
-        """Return the present time of the device."""
         if not self.cuda:
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
@@ -84,11 +83,9 @@ class DeviceStreams:
         return event
 
     def seconds(self, begin: Any, end: Any) -> float:
-        """Return the seconds between two times that have passed."""
         return float(begin.elapsed_time(end) / 1000 if self.cuda else end - begin)
 
     def wait(self) -> None:
-        """Wait until the device has finished."""
         if self.cuda:
             torch.cuda.synchronize(self.device)
 
@@ -101,7 +98,6 @@ class DeviceStreams:
         return int(free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device))
 
     def release(self) -> None:
-        """Release cached memory."""
         if self.cuda:
             torch.cuda.empty_cache()
 
@@ -139,16 +135,11 @@ class ResultQueue:
 
 
 def packed(tensors: Sequence[Tensor]) -> Tensor:
-    """Pack tensors of any dtype into the bytes of one; booleans take a bit each.
-
-    >>> packed([torch.tensor([True, False, True]), torch.tensor([1], dtype=torch.int16)]).tolist()
-    [160, 1, 0]
-    """
+    """Pack tensors of any dtype into the bytes of one; booleans take a bit each."""
     return torch.cat([_bytes(one) for one in tensors])
 
 
 def unpacked(content: NDArray[np.uint8], forms: Sequence[tuple[torch.dtype, tuple[int, ...]]]) -> list[Array]:
-    """Return the arrays that `packed` packed."""
     arrays, start = [], 0
     for dtype, shape in forms:
         count = prod(shape)
@@ -183,8 +174,6 @@ SHARE = 4  # one part in 4 of a device's free memory may hold inputs permanently
 
 @dataclass(frozen=True)
 class Chunk:
-    """Inputs on the device, in the order of their places."""
-
     values: Tensor
     numbers: Tensor  # in the data set
     labels: Tensor | None
@@ -202,7 +191,6 @@ class DeviceInputs:
         self._kept: Tensor | None = None
 
     def chunk(self, places: Places) -> Chunk:
-        """Return the inputs at these places."""
         subject, streams = self.subject, self.streams
         numbers = subject.order[places]
         labels = None

@@ -111,8 +111,6 @@ KEPT: tuple[str, ...] = ("value", "predicted")  # in the order of the results
 
 
 class ChunkJudge:
-    """Judges the outputs of one chunk's inputs."""
-
     def __init__(self, executor: Executor, on_device: DeviceSubject, places: Places, labels: Tensor | None) -> None:
         self.on_device, self.subject, self.places, self.labels = on_device, executor.subject, places, labels
         self._arrays = ArrayJudge(executor, places)
@@ -141,7 +139,6 @@ class ChunkJudge:
         return back
 
     def outcomes(self, back: list[Array], outputs: Tensor, configurations: Ids, places: Places) -> list[BatchOutcome]:
-        """Return the outcomes of a batch from its results."""
         if self.on_device.twin(outputs) is None:
             return self._arrays.outcomes(self._checked(back[0]), configurations, places)
         finite, *rest = back

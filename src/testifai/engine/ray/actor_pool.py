@@ -40,11 +40,7 @@ class ActorRequest:
     gpus: float = 0.0
 
     def fitting(self, resources: dict[str, float]) -> int:
-        """Return the number of actors on a cluster with these resources.
-
-        >>> ActorRequest(None, cpus=1, gpus=0.5).fitting({"CPU": 8, "GPU": 2})
-        4
-        """
+        """Return the number of actors on a cluster with these resources."""
         needs = {name: each for name, each in (("CPU", self.cpus), ("GPU", self.gpus)) if each}
         fit = min(int(resources.get(name, 0) / each + 1e-9) for name, each in needs.items())
         if fit < (self.actors or 1):
@@ -57,8 +53,6 @@ class ActorRequest:
 
 @dataclass(eq=False)
 class _Seat:
-    """One actor, as the driver sees it."""
-
     handle: Handle
     about: Reference  # its version and host
     loaded: Reference  # done once it has the job
@@ -92,7 +86,6 @@ class ActorPool:
             seat.loaded, seat.ready = self._load_into(seat.handle), False
 
     def where(self) -> str:
-        """Return the numbers of nodes and actors at work, in words."""
         ready, nodes = sum(seat.ready for seat in self._seats), self._cluster.nodes()
         return f"{nodes} {'node' if nodes == 1 else 'nodes'}, {ready} {'actor' if ready == 1 else 'actors'}"
 
@@ -130,7 +123,6 @@ class ActorPool:
             raise failure
 
     def close(self) -> None:
-        """End all actors."""
         for seat in self._seats:
             self._dismiss(seat)
         self._seats = []
@@ -163,7 +155,6 @@ class ActorPool:
         return True
 
     def _answers(self) -> dict[Reference, _Seat]:
-        """Return the answers that are waited for, with their actors."""
         expected = {answer: seat for seat in self._seats for answer in seat.tasks}
         return expected | {seat.loaded: seat for seat in self._seats if not seat.ready}
 
@@ -229,7 +220,6 @@ class ActorPool:
 
 
 def _cause(error: Any) -> BaseException:
-    """Return what an actor's method raised, without Ray's wrapper."""
     cause = error.cause
     return cause if isinstance(cause, BaseException) else error
 

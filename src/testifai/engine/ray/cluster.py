@@ -101,15 +101,12 @@ class Cluster:
             importlib.import_module("ray._private.worker")._worker_logs_enabled = on  # type: ignore[attr-defined]
 
     def resources(self) -> dict[str, float]:
-        """Return the total resources of the cluster, used or not."""
         return dict(self.ray.cluster_resources())
 
     def nodes(self) -> int:
-        """Return the number of nodes alive."""
         return sum(bool(node["Alive"]) for node in self.ray.nodes())
 
     def close(self) -> None:
-        """Disconnect; a cluster that was started for this run ends."""
         if self.ours:
             with suppress(Exception):  # it may be gone already
                 self.ray.shutdown()
@@ -173,7 +170,6 @@ def _no_stderr() -> Iterator[None]:
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Set environment variables temporarily."""
     before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:

@@ -62,7 +62,6 @@ class RayExecutor(Executor):
         return self._actors.map(job, tasks, alone=alone)
 
     def close(self) -> None:
-        """End the actors and leave the cluster; a later run starts them again."""
         self._actors.close()
         self.where = ""
 
@@ -137,7 +136,6 @@ class RayWorkers(Workers):
         self._end: weakref.finalize[..., RayWorkers] | None = None
 
     def pool(self, job: AnyJob) -> ActorPool:
-        """Return actors that have, or will have, the job."""
         pool = self._pool or self._start()
         if job is not self._loaded:
             with self.ended_by_errors():
@@ -171,7 +169,6 @@ class RayWorkers(Workers):
                     yield from ready
 
     def close(self) -> None:
-        """End the actors and leave the cluster; a later call starts them again."""
         if self._end is not None:
             self._end()
         self._pool, self._loaded, self._end = None, None, None

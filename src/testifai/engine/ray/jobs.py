@@ -53,7 +53,6 @@ class TrialTask:
         return cls(configurations, places, None if table.all() else pack(table))
 
     def table(self) -> Bools:
-        """Return which trials are needed, (tests × places)."""
         if self.wanted is None:
             return np.ones((len(self.configurations), len(self.places)), bool)
         return unpack(self.wanted, len(self.places))
@@ -103,7 +102,6 @@ class Measured:
         return cls(pack(passed), kept, reference, seconds)
 
     def outcomes(self, task: TrialTask) -> Iterator[BatchOutcome]:
-        """Return the outcomes of each test."""
         rows = _TrialRows(task)
         passed = unpack(self.passed, rows.trials)
         for number, configuration in enumerate(task.configurations.tolist()):
@@ -135,13 +133,10 @@ class _TrialRows:
 
 
 def threads_of(model: Model, cpus: float) -> int:
-    """Return the number of threads in which an actor calls a model."""
     return max(1, int(cpus)) if model.thread_safe else 1
 
 
 class Measuring:
-    """Measures the trials of tasks with a local executor."""
-
     def __init__(self, subject: Subject, batch_size: int | None, cpus: float) -> None:
         self.subject, self._batch_size, self._cpus = subject, batch_size, cpus
 
@@ -194,7 +189,6 @@ class Actor:
         self._job: AnyJob | None = None
 
     def about(self) -> tuple[str, str]:
-        """Return the version that runs here, and the machine's name."""
         return VERSION, socket.gethostname()
 
     def load(self, job: AnyJob, gpus: float) -> None:
@@ -293,13 +287,11 @@ class TaskPace:
         self._shortest = shortest
 
     def note(self, trials: int, seconds: float) -> None:
-        """Record how long an actor took for a task."""
         rate = trials / max(seconds, 1e-6)
         self._rate = rate if self._rate is None else (self._rate + rate) / 2
         self._largest = max(self._largest, trials)
 
     def trials(self, left: int, actors: int) -> int:
-        """Return the size of the next task, with the trials left for all actors."""
         if self._rate is None:
             return self._first
         fair = max(left / (2 * max(1, actors)), self._shortest * self._rate)
@@ -307,7 +299,6 @@ class TaskPace:
 
 
 def _in_tree_order(space: Space, work: Work) -> Work:
-    """Return the work with its tests in depth-first order of the prefix tree."""
     paths = space.paths(work.configurations)
     order = sorted(range(len(paths)), key=paths.__getitem__)
     places = [work.places[row] for row in order] if isinstance(work.places, list) else work.places

@@ -43,8 +43,7 @@ class Head(ABC):
         """Return the shapes of its outputs, in words."""
 
     @abstractmethod
-    def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
-        """Return boxes and the score of each class."""
+    def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded: ...
 
     @abstractmethod
     def classes(self, shapes: Shapes) -> int | None:
@@ -157,28 +156,16 @@ HEADS: dict[str, Head] = {head.name: head for head in (YoloX(), YoloV5(), YoloV8
 
 
 def recognise(shapes: Shapes, canvas: Size) -> Head | None:
-    """Return the format of outputs of these shapes, None if it is unknown.
-
-    >>> recognise([(1, 3549, 85)], (416, 416)).name, recognise([(1, 84, 8400)], (640, 640)).name
-    ('yolox', 'yolov8')
-    """
+    """Return the format of outputs of these shapes, None if it is unknown."""
     return next((head for head in HEADS.values() if head.fits(shapes, canvas)), None)
 
 
 def cells(canvas: Size) -> int:
-    """Return the number of cells of the three grids of a canvas.
-
-    >>> cells((416, 416)), cells((640, 640))
-    (3549, 8400)
-    """
+    """Return the number of cells of the three grids of a canvas."""
     return sum((canvas[0] // stride) * (canvas[1] // stride) for stride in STRIDES)
 
 
 def corners(boxes: Array) -> Array:
-    """Return boxes given by centre and size as corners.
-
-    >>> corners(np.array([[5.0, 5.0, 4.0, 2.0]])).tolist()
-    [[3.0, 4.0, 7.0, 6.0]]
-    """
+    """Return boxes given by centre and size as corners."""
     centre, half = boxes[..., :2], boxes[..., 2:] / 2
     return np.concatenate([centre - half, centre + half], axis=-1)

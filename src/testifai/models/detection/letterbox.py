@@ -22,11 +22,7 @@ class Letterbox:
     stretch: bool = False
 
     def placed(self, size: Size) -> Placed:
-        """Return the position of images of a size.
-
-        >>> Letterbox((416, 416), centred=False).placed((208, 104))
-        Placed(scale=(2.0, 2.0), corner=(0, 0), size=(416, 208))
-        """
+        """Return the position of images of a size."""
         (height, width), (tall, wide) = size, self.canvas
         if self.stretch:
             return Placed((tall / height, wide / width), (0, 0), self.canvas)
@@ -36,7 +32,6 @@ class Letterbox:
         return Placed((scale, scale), corner, fitted)
 
     def __call__(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return images of one size on their canvases."""
         place = self.placed((images.shape[1], images.shape[2]))
         if place.size == images.shape[1:3] == self.canvas:
             return images
@@ -50,8 +45,6 @@ class Letterbox:
 
 @dataclass(frozen=True)
 class Placed:
-    """The position of images of one size on a canvas."""
-
     scale: tuple[float, float]  # down, across
     corner: tuple[int, int]  # top, left
     size: Size

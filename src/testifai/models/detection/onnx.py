@@ -134,7 +134,6 @@ class OnnxDetector(OnnxFile):
 
 
 def _image_shape(name: str, shape: tuple[int | None, ...]) -> tuple[tuple[int | None, int | None], bool]:
-    """Return height and width that a graph takes, and whether colours come last."""
     if len(shape) == 4 and 3 in (shape[1], shape[3]):
         return ((shape[2], shape[3]), False) if shape[1] == 3 else ((shape[1], shape[2]), True)
     raise InputError(
@@ -184,10 +183,6 @@ def suppress(boxes: Boxes, overlap: float, most: int) -> Boxes:
     """Non-maximum suppression: drop boxes that overlap (IoU) a more confident one of their class by more.
 
     The most confident come first; equals keep their order.
-
-    >>> boxes = np.array([[0, 0, 4, 4, 0.5, 1], [0, 0, 4, 4.4, 0.9, 1], [0, 0, 4, 4, 0.4, 2]])
-    >>> suppress(boxes, 0.5, most=10)[:, 4:].tolist()
-    [[0.9, 1.0], [0.4, 2.0]]
     """
     ranked = boxes[np.argsort(-boxes[:, CONFIDENCE], kind="stable")[:CANDIDATES]]
     rivals = ious(ranked, ranked) > overlap

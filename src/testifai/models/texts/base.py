@@ -18,8 +18,6 @@ BATCH_SIZE = 4096
 
 
 class NetworkPart(ModelPart):
-    """The options of a text model in a spec."""
-
     max_length: Count | None = None
     """Tokens after which a text is cut off."""
     device: str | None = None

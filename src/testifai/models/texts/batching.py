@@ -23,8 +23,6 @@ BATCH_TOKENS = 1024
 
 
 class Tokens(NamedTuple):
-    """The tokens of a text or a pair of texts."""
-
     ids: list[int]
     types: list[int]  # 0 or 1: first or second text of a pair
 
@@ -42,7 +40,6 @@ class Tokenizer:
 
     @classmethod
     def read(cls, path: Path, *, max_length: int | None = None) -> Tokenizer:
-        """Read a tokenizer.json."""
         library = optional_imports.load("tokenizers", extra="text")
         if not path.is_file():
             raise InputError(f"model.tokenizer: {path} does not exist; give the model's tokenizer.json")
@@ -64,11 +61,7 @@ class Tokenizer:
 
 
 def of_equal_length(lengths: Sequence[int], tokens: int = BATCH_TOKENS) -> Iterator[NDArray[np.intp]]:
-    """Return indices of texts with the same number of tokens, about `tokens` in total at a time, shortest first.
-
-    >>> [places.tolist() for places in of_equal_length([3, 2, 3, 3], tokens=6)]
-    [[1], [0, 2], [3]]
-    """
+    """Return indices of texts with the same number of tokens, about `tokens` in total at a time, shortest first."""
     sizes = np.asarray(lengths, np.intp)
     for length in np.unique(sizes).tolist():
         places = np.flatnonzero(sizes == length)
@@ -78,7 +71,6 @@ def of_equal_length(lengths: Sequence[int], tokens: int = BATCH_TOKENS) -> Itera
 
 
 def _readable(text: str) -> str:
-    """Return the text with lone surrogates replaced."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -89,14 +81,7 @@ ENTRY_BYTES = 320  # of the dictionary and the array, in addition to text and nu
 
 
 class RowCache:
-    """A thread-safe cache of one row of numbers per text or pair; the least recently used are dropped.
-
-    >>> cache = RowCache()
-    >>> cache.rows(["a", "bb", "a"], lambda texts: np.array([[len(text)] for text in texts])).tolist()
-    [[1], [2], [1]]
-    >>> cache.rows(["bb"], lambda texts: 1 / 0).tolist()
-    [[2]]
-    """
+    """A thread-safe cache of one row of numbers per text or pair; the least recently used are dropped."""
 
     def __init__(self, limit_mb: float = LIMIT_MB) -> None:
         self.limit = int(validation.number("model: cache_mb", limit_mb, least=0) * 2**20)

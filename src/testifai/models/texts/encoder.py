@@ -28,12 +28,7 @@ from testifai.support.types import Array, Floats
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """Class scores that are linear in the features.
-
-    >>> head = Head(np.array([[1.0, -1.0]]), np.array([0.5]))
-    >>> head.scores(np.array([[2.0, 0.0]])).tolist()
-    [[0.0, 2.5]]
-    """
+    """Class scores that are linear in the features."""
 
     coef: Floats  # rows x features
     intercept: Floats  # rows
@@ -53,12 +48,10 @@ class Head:
 
     @property
     def count(self) -> int:
-        """The number of classes."""
         return max(2, len(self.coef))
 
     @property
     def columns(self) -> int:
-        """The number of features."""
         return int(self.coef.shape[1])
 
     def scores(self, features: Array) -> Floats:
@@ -77,14 +70,12 @@ class Head:
         return digest.hexdigest()
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Save as an npz file."""
         named = {} if self.classes is None else {"classes": self.classes}
         with Path(path).open("wb") as file:  # NumPy would add an ending to a name
             np.savez(file, allow_pickle=False, coef=self.coef, intercept=self.intercept, **named)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Head:
-        """Read an npz file."""
         if not Path(path).is_file():
             raise InputError(
                 f"model.head: {path} does not exist; "
@@ -105,11 +96,7 @@ class Head:
 
 
 def pair_features(first: Array, second: Array) -> Array:
-    """Return the features of two embeddings, [|u - v|, u * v], the same for both orders.
-
-    >>> pair_features(np.array([[1.0, 2.0]]), np.array([[3.0, 1.0]])).tolist()
-    [[2.0, 1.0, 3.0, 2.0]]
-    """
+    """Return the features of two embeddings, [|u - v|, u * v], the same for both orders."""
     return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
@@ -186,7 +173,6 @@ class Encoder:
 
     @cached_property
     def columns(self) -> int:
-        """The length of an embedding."""
         return int(self([""]).shape[1])
 
     @cached_property
@@ -251,7 +237,6 @@ class EncoderModel(TextModel):
         return self.head.scores(features_of(self.encoder, texts, self.pairs))
 
     def features(self, batch: Batch) -> Array:
-        """Return the embedding of each text, or [|u - v|, u * v] of each pair."""
         return features_of(self.encoder, self._texts(batch), self.pairs)
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:

@@ -82,7 +82,6 @@ class TextNetwork:
         return self._run(batch, lambda outputs: np.asarray(read(outputs).float().cpu().numpy()), **options)
 
     def concatenate(self, rows: list[Tensor]) -> Tensor:
-        """Join tensors along columns."""
         return self._torch.cat(rows, dim=1)
 
     def traced(
@@ -273,7 +272,6 @@ def _tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, bool]:
 
 @contextlib.contextmanager
 def _silent(transformers: ModuleType) -> Iterator[None]:
-    """No progress bars and no warnings of the library."""
     log = transformers.utils.logging
     level, shown = log.get_verbosity(), log.is_progress_bar_enabled()
     log.set_verbosity(logging.CRITICAL)

@@ -125,7 +125,6 @@ def _named_inputs(name: str, inputs: list[Any]) -> Record:
 
 
 def _fixed_shape(name: str, inputs: Record) -> tuple[int | None, int | None]:
-    """Return the number of inputs and of tokens, None if the graph leaves them open."""
     rows, length = (size if isinstance(size, int) else None for size in inputs["input_ids"].shape)
     if length is not None and "attention_mask" not in inputs:
         raise InputError(f"model: {name} takes {length} tokens and no attention_mask: it cannot tell text from padding")
