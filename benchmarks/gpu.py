@@ -31,8 +31,8 @@ from torch import Tensor, nn
 import testifai as ta
 from testifai import perturb
 from testifai.engine.base import BatchOutcome, Executor
+from testifai.engine.device.executor import ChunkJudge, DeviceSubject
 from testifai.engine.device.streams import AHEAD, DeviceStreams, ResultQueue
-from testifai.engine.device.subject import ChunkJudge, DeviceSubject
 from testifai.engine.plan import Work
 from testifai.models.onnx_torch import onnx_as_torch
 from testifai.models.torch import TorchModel

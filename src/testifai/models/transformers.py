@@ -10,8 +10,7 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.models.texts.base import NetworkPart, TextModel
-from testifai.models.texts.batching import LIMIT_MB, Text
+from testifai.models.texts.base import LIMIT_MB, NetworkPart, Text, TextModel
 from testifai.models.texts.network import TextNetwork, class_names, fingerprint
 from testifai.models.transformers_images import TransformersImageModel, is_image_folder
 from testifai.support.batches import Batch, are_pairs

@@ -15,7 +15,7 @@ from testifai.engine.ray.jobs import Actor, Measuring, TrialTask
 from testifai.errors import InputError
 from testifai.models import wrap
 from testifai.models.onnx import OnnxModel
-from testifai.models.texts.batching import RowCache
+from testifai.models.texts.base import RowCache
 from testifai.runs.outcomes import Outcomes
 from testifai.support.user_code import import_object
 from testifai.support.version import VERSION

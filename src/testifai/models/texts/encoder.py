@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.models.base import Model, first_line
-from testifai.models.texts.base import NetworkPart, TextModel, check_texts
-from testifai.models.texts.batching import LIMIT_MB, RowCache, Text
+from testifai.models.texts.base import LIMIT_MB, NetworkPart, RowCache, Text, TextModel, check_texts
 from testifai.models.texts.network import TextNetwork, fingerprint, read_config, read_json
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.options_base import File

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from testifai.errors import InputError, suggest
 from testifai.models.base import first_line
 from testifai.models.outputs import as_rows
-from testifai.models.texts.batching import Text, Tokenizer, of_equal_length
+from testifai.models.texts.base import Text, Tokenizer, of_equal_length
 from testifai.models.torch import move
 from testifai.support import optional_imports, validation
 from testifai.support.fingerprints import fingerprint_files

@@ -11,8 +11,7 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.models import onnx_session as graphs
 from testifai.models.outputs import as_rows
-from testifai.models.texts.base import TextModel
-from testifai.models.texts.batching import LIMIT_MB, Text, Tokenizer, Tokens, of_equal_length
+from testifai.models.texts.base import LIMIT_MB, Text, TextModel, Tokenizer, Tokens, of_equal_length
 from testifai.support.batches import Batch
 from testifai.support.fingerprints import fingerprint_files
 from testifai.support.types import Array, Record
