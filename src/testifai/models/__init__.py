@@ -141,7 +141,14 @@ def wrap(model: Any, table: Table | None = None) -> Model:
 
 def _adapter(model: Any) -> Model:
     if isinstance(model, str | Path):
-        return _load_path(model)
+        kind = recognise(model)
+        if kind is None:
+            endings = [suffix for _, part in _parts() for suffix in part.suffixes]
+            raise InputError(
+                f"model: {str(model)!r} is not accepted; a path that ends in {', '.join(endings)}, a folder of "
+                "transformers (config.json), package.module:name or a callable is"
+            )
+        return load(kind, model)
     if isinstance(model, type):
         raise InputError(f"model: {model.__name__} is a class; hand over an instance")
     if isinstance(model, Model):
@@ -192,17 +199,6 @@ def recognise(path: str | Path) -> str | None:
 def _parts() -> Iterator[tuple[str, type[ModelPart]]]:
     """Return the adapters that can be imported, those of other packages last."""
     return ((kind, ADAPTERS[kind]) for kind in ADAPTERS if ADAPTERS.problem(kind) is None)
-
-
-def _load_path(path: str | Path) -> Model:
-    kind = recognise(path)
-    if kind is None:
-        endings = [suffix for _, part in _parts() for suffix in part.suffixes]
-        raise InputError(
-            f"model: {str(path)!r} is not accepted; a path that ends in {', '.join(endings)}, a folder of transformers "
-            "(config.json), package.module:name or a callable is"
-        )
-    return load(kind, path)
 
 
 def _starts_like_a_pickle(path: Path) -> bool:

@@ -87,7 +87,18 @@ class OnnxFile(Model):
         self._session = open_session(self.path, threads)
         self._fingerprint = fingerprint_files(model_files(self.path))
         self.repeatable = not draws(self.path)
-        self._input = only_input(self.name, self._session.get_inputs())
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1:
+            found = ", ".join(node.name for node in inputs)
+            hint = "; a text model needs tokenizer = 'tokenizer.json'" if "input_ids" in found else ""
+            raise InputError(
+                f"model: {self.name} has {len(inputs)} inputs ({found}); models with one input are accepted{hint}"
+            )
+        self._input: ValueInfo = inputs[0]
+        if self._input.type not in DTYPES:
+            raise InputError(
+                f"model: {self.name}: input type {self._input.type} is not accepted; {', '.join(DTYPES)} are"
+            )
 
     @property
     def fingerprint(self) -> str:
@@ -106,17 +117,6 @@ def _reopen(kind: Callable[..., OnnxFile], told: Path | Elsewhere, options: Reco
 def check_file(path: Path) -> None:
     if not path.is_file():
         raise InputError(f"model: {path} does not exist" if not path.exists() else f"model: {path} is not a file")
-
-
-def only_input(name: str, inputs: Sequence[ValueInfo]) -> ValueInfo:
-    """Return the only input of a graph; InputError if there are several."""
-    if len(inputs) != 1:
-        found = ", ".join(node.name for node in inputs)
-        hint = "; a text model needs tokenizer = 'tokenizer.json'" if "input_ids" in found else ""
-        raise InputError(f"model: {name} has {len(inputs)} inputs ({found}); models with one input are accepted{hint}")
-    if inputs[0].type not in DTYPES:
-        raise InputError(f"model: {name}: input type {inputs[0].type} is not accepted; {', '.join(DTYPES)} are")
-    return inputs[0]
 
 
 def sizes(node: ValueInfo) -> tuple[int | None, ...]:

@@ -29,7 +29,16 @@ def check_outputs(
     >>> check_outputs([1, 0], 2).tolist()
     [1, 0]
     """
-    array = _to_array(outputs, model_name)
+    if hasattr(outputs, "detach"):  # a PyTorch tensor, perhaps on another device or part of a gradient graph
+        outputs = outputs.detach().cpu()
+    if are_records(outputs):
+        outputs = from_records(outputs, model_name, MOST)
+    if outputs is None or isinstance(outputs, dict | set | str | bytes):
+        raise InputError(f"{model_name}: model returned {type(outputs).__name__}; an array (N,) or (N, d) is accepted")
+    try:
+        array = np.asarray(outputs)
+    except (ValueError, TypeError):
+        raise InputError(f"{model_name}: model returned rows of different length; (N,) or (N, d) is accepted") from None
     if array.dtype.kind == "b":
         array = array.astype(np.uint8)
     check_form(array.shape, array.dtype, n, model_name, columns=columns)
@@ -111,19 +120,6 @@ def align_labels(labels: Array, names: Sequence[str] | None, class_values: Seque
             raise InputError(f"labels: {value!r} is not a class of the model; {known}")
         table[label] = found
     return np.array([table[label] for label in labels], dtype=np.int64)
-
-
-def _to_array(outputs: Any, model_name: str) -> Array:
-    if hasattr(outputs, "detach"):  # a torch tensor, perhaps on another device or part of a gradient graph
-        outputs = outputs.detach().cpu()
-    if are_records(outputs):
-        return from_records(outputs, model_name, MOST)
-    if outputs is None or isinstance(outputs, dict | set | str | bytes):
-        raise InputError(f"{model_name}: model returned {type(outputs).__name__}; an array (N,) or (N, d) is accepted")
-    try:
-        return np.asarray(outputs)
-    except (ValueError, TypeError):
-        raise InputError(f"{model_name}: model returned rows of different length; (N,) or (N, d) is accepted") from None
 
 
 def as_rows(activations: Array, inputs: int, layer: str) -> NDArray[np.float32]:

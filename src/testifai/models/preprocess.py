@@ -65,7 +65,13 @@ class Preprocess:
         if layout is not None and layout not in LAYOUTS:
             raise InputError(f"layout: {layout!r} is not known; {suggest(layout, LAYOUTS)}")
         self.layout, self.dtype, self.expects = layout, np.dtype(dtype), expects
-        self.scale = _check_scale("raw" if scale is None else scale)
+        self.scale: Scale = "raw" if scale is None else scale
+        if not isinstance(scale, str | None):
+            self.scale = validation.number("scale", scale)
+            if self.scale == 0:
+                raise InputError("scale: must be a number other than 0, got 0")
+        elif self.scale not in SCALES:
+            raise InputError(f"scale: {scale!r} is not accepted; a number or one of {', '.join(SCALES)} is")
         self.mean, self.std = _check_channels("mean", mean), _check_channels("std", std)
         self._known: dict[Any, Any] = {}
         if self.std is not None and (self.std <= 0).any():
@@ -218,17 +224,6 @@ def _mismatch(batch_shape: Sequence[int], input_shape: Shape) -> str:
     colours = {3: "grey", 4: "colour"}.get(len(batch_shape))
     hint = f" ({colours} images)" if colours and len(input_shape) == 4 else ""
     return f"inputs: have shape {_show(batch_shape)}{hint}; the model takes {_show(input_shape)}"
-
-
-def _check_scale(scale: object) -> Scale:
-    if isinstance(scale, str):
-        if scale in SCALES:
-            return scale
-        raise InputError(f"scale: {scale!r} is not accepted; a number or one of {', '.join(SCALES)} is")
-    number = validation.number("scale", scale)
-    if number == 0:
-        raise InputError("scale: must be a number other than 0, got 0")
-    return number
 
 
 def _check_channels(field: str, values: PerChannel | None) -> Floats | None:

@@ -81,7 +81,11 @@ class SklearnModel(TableModel):
     def __call__(self, batch: Batch) -> Array:
         scores = self._asked(self._method or "predict", self._ready(batch), batch)
         if self._method is None:
-            return self._as_indexes(np.asarray(scores))
+            found = np.asarray(scores)
+            if self.class_values is None or found.ndim != 1:
+                return found
+            order = np.argsort(self.class_values)
+            return np.asarray(order[np.searchsorted(self.class_values, found, sorter=order)])
         if isinstance(scores, list):
             return np.stack([np.asarray(one)[:, -1] for one in scores], axis=1)
         array = np.asarray(scores)
@@ -99,12 +103,6 @@ class SklearnModel(TableModel):
                 "perturbation: put an imputer into its pipeline, say what stands for them (missing = -1 under [data]), "
                 "or leave tabular.missing out"
             ) from error
-
-    def _as_indexes(self, predicted: Array) -> Array:
-        if self.class_values is None or predicted.ndim != 1:
-            return predicted
-        order = np.argsort(self.class_values)
-        return np.asarray(order[np.searchsorted(self.class_values, predicted, sorter=order)])
 
     def _ready(self, batch: Batch) -> object:
         if are_images(batch):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import importlib
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai.data.annotations import MOST, are_records, from_records
 from testifai.errors import InputError, suggest
@@ -134,22 +136,9 @@ class TorchModel(DeviceModel):
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
         """Return outputs and, from the same pass, the activations of a submodule by its name, such as "features.3"."""
-        torch = optional_imports.load("torch", extra="torch")
-        modules = {name: module for name, module in self.module.named_modules() if name}
-        if layer is None or layer not in modules:
-            raise InputError(f"layer: {layer!r} is not a submodule of {self.name}; {suggest(layer, modules)}")
-        seen: list[Any] = []
-        hook = modules[layer].register_forward_hook(lambda _module, _inputs, made: seen.append(made))
-        try:
+        with recording(self.module, layer, self.name) as rows:
             outputs = self(batch)
-        finally:
-            hook.remove()
-        made = seen[-1] if seen else None
-        made = made[0] if isinstance(made, tuple) and made else made
-        if not isinstance(made, torch.Tensor):
-            raise InputError(f"layer: {layer!r} of {self.name} gave no tensor; choose a submodule that does")
-        activations = made.float() if made.is_floating_point() else made
-        return outputs, as_rows(activations.cpu().numpy(), len(batch), layer)
+            return outputs, rows(len(batch))
 
     def _ready(self, batch: Array) -> Array:
         prepare = self._preparation(batch.ndim, whole=batch.dtype.kind in "iu")
@@ -168,6 +157,34 @@ class TorchModel(DeviceModel):
     def _preparation(self, axes: int, *, whole: bool) -> Preprocess | None:
         """Return the preprocessing of a batch, which only images of integers have without options."""
         return self._images if whole and axes in (3, 4) else self._others
+
+
+@contextmanager
+def recording(module: Module, layer: str | None, name: str) -> Iterator[Callable[[int], NDArray[np.float32]]]:
+    """Record a submodule's output; the function returns the last one in this thread, as one row per input."""
+    torch = optional_imports.load("torch", extra="torch")
+    modules = {name: module for name, module in module.named_modules() if name}
+    if layer is None or layer not in modules:
+        raise InputError(f"layer: {layer!r} is not a submodule of {name}; {suggest(layer, modules)}")
+    seen: list[Any] = []
+    mine = threading.get_ident()
+
+    def note(_module: object, _inputs: object, made: object) -> None:
+        if threading.get_ident() == mine:  # other threads may be using the same network
+            seen.append(made[0] if isinstance(made, tuple) and made else made)
+
+    def last(inputs: int) -> NDArray[np.float32]:
+        made = seen[-1] if seen else None
+        seen.clear()
+        if not isinstance(made, torch.Tensor):
+            raise InputError(f"layer: {layer!r} of {name} gave no tensor; choose a submodule that does")
+        return as_rows((made.float() if made.is_floating_point() else made).cpu().numpy(), inputs, layer)
+
+    hook = modules[layer].register_forward_hook(note)
+    try:
+        yield last
+    finally:
+        hook.remove()
 
 
 def _trained_with(module: Module) -> tuple[PerChannel | None, PerChannel | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -45,20 +46,20 @@ class PipelineModel(Model):
         return fingerprint_code([self.pipeline.task, config, self.pipeline.model.state_dict()]).fingerprint
 
     def __call__(self, batch: Batch) -> Array:
-        found = self.pipeline(self._fed(batch), top_k=len(self.names), function_to_apply="none", batch_size=len(batch))
-        rows = [{one["label"]: one["score"] for one in row} for row in found]
-        return np.array([[row[name] for name in self.names] for row in rows], np.float32)
-
-    def _fed(self, batch: Batch) -> list[Any]:
         images = self.pipeline.task == "image-classification"
         if images == isinstance(batch, list):
             wanted = "images" if images else "texts"
             raise InputError(f"{self.name}: takes {wanted}; the inputs are {'texts' if images else 'numbers'}")
+        given: list[Any]
         if isinstance(batch, list):
-            return [{"text": one, "text_pair": two} for one, two in batch] if are_pairs(batch) else list(batch)
-        from PIL import Image
+            given = [{"text": one, "text_pair": two} for one, two in batch] if are_pairs(batch) else list(batch)
+        else:
+            from PIL import Image
 
-        return [Image.fromarray(one).convert("RGB") for one in np.asarray(batch, np.uint8)]
+            given = [Image.fromarray(one).convert("RGB") for one in np.asarray(batch, np.uint8)]
+        found = self.pipeline(given, top_k=len(self.names), function_to_apply="none", batch_size=len(batch))
+        rows = [{one["label"]: one["score"] for one in row} for row in found]
+        return np.array([[row[name] for name in self.names] for row in rows], np.float32)
 
 
 class TransformersModel(TextModel):
@@ -97,24 +98,17 @@ class TransformersModel(TextModel):
         return fingerprint(self.folder)
 
     def scores(self, texts: list[Text]) -> Array:
-        return self.network.rows(texts, _logits)
+        return self.network.rows(texts, attrgetter("logits"))
 
     def features(self, batch: Batch) -> Array:
-        return self.network.rows(self._texts(batch), _last_states, output_hidden_states=True)
+        texts = self._texts(batch)
+        return self.network.rows(texts, lambda made: made.hidden_states[-1].mean(dim=1), output_hidden_states=True)
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
         """Return logits and a submodule's outputs, averaged over the tokens; by default the features."""
         if layer is not None:
-            return self.network.traced(self._texts(batch), _logits, layer)
+            return self.network.traced(self._texts(batch), attrgetter("logits"), layer)
         return self(batch), self.features(batch)
-
-
-def _logits(outputs: Any) -> Any:
-    return outputs.logits
-
-
-def _last_states(outputs: Any) -> Any:
-    return outputs.hidden_states[-1].mean(dim=1)
 
 
 class TransformersPart(NetworkPart):

@@ -19,7 +19,6 @@ from testifai.support.types import Record
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from torch.nn import Module
 
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # as Pillow numbers them
 Size = tuple[int, int]  # height, width
@@ -105,29 +104,22 @@ def read_processor(config: Record, where: str) -> tuple[Resizing, Record]:
     told: Record = {"scale": config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else "raw"}
     if config.get("do_normalize", True):
         told |= {"mean": config.get("image_mean", [0.5]), "std": config.get("image_std", [0.5])}
-    return _resizing(config, where), told
-
-
-def _resizing(config: Record, where: str) -> Resizing:
     resample = config.get("resample", 3 if "crop_pct" in config else 2)
     if resample not in FILTERS:
         raise InputError(f"model: {where}: resample = {resample!r}; accepted: {', '.join(map(str, FILTERS))}")
     crop = _size(config.get("crop_size", config.get("size")), where) if config.get("do_center_crop") else None
+    crop = (crop, crop) if isinstance(crop, int) else crop
     if not config.get("do_resize", True):
-        return Resizing(None, _square(crop), resample)
+        return Resizing(None, crop, resample), told
     size = _size(config.get("size", 224), where)
     if "crop_pct" in config and isinstance(size, int):
         # ConvNeXt: small images are enlarged by crop_pct and cropped, large ones are stretched.
         if size < 384:
-            return Resizing(int(size / config["crop_pct"]), (size, size), resample)
-        return Resizing((size, size), None, resample)
+            return Resizing(int(size / config["crop_pct"]), (size, size), resample), told
+        return Resizing((size, size), None, resample), told
     if crop is None and isinstance(size, int) and config.get("image_processor_type", "").startswith("ViT"):
         size = (size, size)
-    return Resizing(size, _square(crop), resample)
-
-
-def _square(size: Size | int | None) -> Size | None:
-    return (size, size) if isinstance(size, int) else size
+    return Resizing(size, crop, resample), told
 
 
 def _size(given: object, where: str) -> Size | int:
@@ -166,9 +158,18 @@ class TransformersImageModel(TorchModel):
     ) -> None:
         self.folder = Path(folder)
         read_config(self.folder)
-        torch = optional_imports.load("torch", extra="text")
+        torch: Any = optional_imports.load("torch", extra="text")
         network = open_network(self.folder, "AutoModelForImageClassification", "").float().eval()
-        super().__init__(_logits_of(torch, network), device=device, threads=threads, batch_size=batch_size)
+
+        class Logits(torch.nn.Module):  # type: ignore[misc]
+            def __init__(self) -> None:
+                super().__init__()
+                self.network = network
+
+            def forward(self, images: Tensor) -> Tensor:
+                return self.network(pixel_values=images).logits
+
+        super().__init__(Logits(), device=device, threads=threads, batch_size=batch_size)
         told = read_json(self.folder / PROCESSOR) or {}
         resizing, feeding = read_processor(told, f"{self.folder / PROCESSOR}")
         channels = int(getattr(network.config, "num_channels", 3))
@@ -182,16 +183,3 @@ class TransformersImageModel(TorchModel):
     @cached_property
     def fingerprint(self) -> str:
         return fingerprint(self.folder)
-
-
-def _logits_of(torch: Any, network: Module) -> Module:
-
-    class Logits(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
-
-        def forward(self, images: Tensor) -> Tensor:
-            return self.network(pixel_values=images).logits
-
-    return Logits()

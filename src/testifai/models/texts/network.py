@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.errors import InputError, suggest
+from testifai.errors import InputError
 from testifai.models.base import first_line
-from testifai.models.outputs import as_rows
 from testifai.models.texts.base import Text, Tokenizer, of_equal_length
-from testifai.models.torch import move
+from testifai.models.torch import move, recording
 from testifai.support import optional_imports, validation
 from testifai.support.fingerprints import fingerprint_files
 from testifai.support.types import Record
@@ -88,31 +87,15 @@ class TextNetwork:
         self, batch: Sequence[Text], read: Callable[[Any], Tensor], layer: str | None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return what `read` extracts from the outputs and, from the same pass, a submodule's mean over tokens."""
-        modules = {name: module for name, module in self.module.named_modules() if name}
-        if layer is None or layer not in modules:
-            raise InputError(f"layer: {layer!r} is not a submodule of {self.folder.name}; {suggest(layer, modules)}")
-        seen: list[object] = []
-        mine = threading.get_ident()
-
-        def note(_module: object, _inputs: object, made: object) -> None:
-            if threading.get_ident() == mine:  # other threads may be using the same network
-                seen.append(made[0] if isinstance(made, tuple) and made else made)
-
-        def both(outputs: object) -> NDArray[np.float32]:
-            scores = read(outputs).float().cpu().numpy()
-            made = seen[-1] if seen else None
-            seen.clear()
-            if not isinstance(made, self._torch.Tensor):
-                raise InputError(f"layer: {layer!r} of {self.folder.name} gave no tensor; choose a submodule that does")
-            widths.append(scores.shape[1])
-            return np.concatenate([scores, as_rows(made.float().cpu().numpy(), len(scores), layer)], axis=1)
-
         widths: list[int] = []
-        hook = modules[layer].register_forward_hook(note)
-        try:
+        with recording(self.module, layer, self.folder.name) as activations:
+
+            def both(outputs: object) -> NDArray[np.float32]:
+                scores = read(outputs).float().cpu().numpy()
+                widths.append(scores.shape[1])
+                return np.concatenate([scores, activations(len(scores))], axis=1)
+
             rows = self._run(batch, both)
-        finally:
-            hook.remove()
         return rows[:, : widths[0]], rows[:, widths[0] :]
 
     def _run(
@@ -178,12 +161,13 @@ def offline() -> Iterator[ModuleType]:
     """Return the library transformers, unable to make requests; the user's settings are restored afterwards."""
     with _loading:  # the settings are those of the whole process
         before = {name: os.environ.get(name) for name in OFFLINE}
-        flags = {flag: _flag(*flag) for flag in OFFLINE_FLAGS}
+        flags = {(module, name): getattr(sys.modules.get(module), name, None) for module, name in OFFLINE_FLAGS}
         os.environ.update(dict.fromkeys(OFFLINE, "1"))
         try:
             transformers = optional_imports.load("transformers", extra="text")
-            for flag in flags:
-                _set_flag(*flag, True)
+            for module, name in flags:
+                if hasattr(sys.modules.get(module), name):
+                    setattr(sys.modules[module], name, True)
             yield transformers
         finally:
             for name, value in before.items():
@@ -192,18 +176,9 @@ def offline() -> Iterator[ModuleType]:
                     os.environ[name] = value
             # A library that was imported in here has read our setting instead of the user's.
             theirs = any(value is not None and value.upper() in {"1", "ON", "YES", "TRUE"} for value in before.values())
-            for flag, was in flags.items():
-                _set_flag(*flag, theirs if was is None else was)
-
-
-def _flag(module: str, name: str) -> bool | None:
-    """Return the setting that a library stored when it was imported, None if it has not been."""
-    return getattr(sys.modules.get(module), name, None)
-
-
-def _set_flag(module: str, name: str, value: bool) -> None:
-    if _flag(module, name) is not None:
-        setattr(sys.modules[module], name, value)
+            for (module, name), was in flags.items():
+                if hasattr(sys.modules.get(module), name):
+                    setattr(sys.modules[module], name, theirs if was is None else was)
 
 
 def read_json(path: Path) -> Any:

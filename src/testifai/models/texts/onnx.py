@@ -45,7 +45,12 @@ class OnnxTextModel(TextModel):
         self._session = graphs.open_session(self.path, threads)
         self.repeatable = not graphs.draws(self.path)
         self._inputs = _named_inputs(self.name, self._session.get_inputs())
-        self._rows, self._length = _fixed_shape(self.name, self._inputs)
+        self._rows, self._length = graphs.sizes(self._inputs["input_ids"])  # None if the graph leaves them open
+        if self._length is not None and "attention_mask" not in self._inputs:
+            raise InputError(
+                f"model: {self.name} takes {self._length} tokens and no attention_mask: it cannot tell text from "
+                "padding"
+            )
         self._tokenizer_path = Path(tokenizer)
         shortest = min((size for size in (max_length, self._length) if size is not None), default=None)
         self.tokenizer = Tokenizer.read(self._tokenizer_path, max_length=shortest)
@@ -121,10 +126,3 @@ def _named_inputs(name: str, inputs: list[Any]) -> Record:
                 f"model: {name}: input {node.name} is {node.type} {node.shape}; whole numbers (N, tokens) are accepted"
             )
     return named
-
-
-def _fixed_shape(name: str, inputs: Record) -> tuple[int | None, int | None]:
-    rows, length = (size if isinstance(size, int) else None for size in inputs["input_ids"].shape)
-    if length is not None and "attention_mask" not in inputs:
-        raise InputError(f"model: {name} takes {length} tokens and no attention_mask: it cannot tell text from padding")
-    return rows, length
