@@ -61,14 +61,6 @@ def average_pool(
     return _AVERAGES[axes - 1](x, kernel_shape, strides, pads[:axes], bool(ceil_mode), bool(count_include_pad))
 
 
-def global_average_pool(x: Tensor) -> Tensor:
-    return x.mean(dim=tuple(range(2, x.ndim)), keepdim=True)
-
-
-def global_max_pool(x: Tensor) -> Tensor:
-    return x.amax(dim=tuple(range(2, x.ndim)), keepdim=True)
-
-
 def batch_normalization(
     x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, *, epsilon: float = 1e-5,
     momentum: float = 0.9, spatial: int = 1,
@@ -96,38 +88,6 @@ def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None, **tol
     return x.clamp(told.get("min", low), told.get("max", high))
 
 
-def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
-    return x.softmax(axis)
-
-
-def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
-    return x.log_softmax(axis)
-
-
-def old_softmax(x: Tensor, *, axis: int = 1) -> Tensor:
-    return x.flatten(axis).softmax(-1).reshape(x.shape)
-
-
-def old_log_softmax(x: Tensor, *, axis: int = 1) -> Tensor:
-    return x.flatten(axis).log_softmax(-1).reshape(x.shape)
-
-
-def leaky_relu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
-    return functional.leaky_relu(x, alpha)
-
-
-def prelu(x: Tensor, slope: Tensor) -> Tensor:
-    return torch.where(x < 0, x * slope, x)
-
-
-def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
-    return functional.gelu(x, approximate=approximate)
-
-
-def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
-    return (alpha * x + beta).clamp(0, 1)
-
-
 def reducer(function: Operator) -> Operator:
     def reduce(x: Tensor, axes: Numbers = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
         chosen = _listed(axes)
@@ -144,19 +104,11 @@ def arg_max(x: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: i
     return x.argmax(axis, keepdim=bool(keepdims))
 
 
-def flatten(x: Tensor, *, axis: int = 1) -> Tensor:
-    return x.reshape(math.prod(x.shape[:axis]) if axis else 1, -1)
-
-
 def reshape(x: Tensor, shape: Numbers, *, allowzero: int = 0) -> Tensor:
     sizes = _listed(shape)
     if not allowzero:
         sizes = [x.shape[axis] if size == 0 else size for axis, size in enumerate(sizes)]
     return x.reshape(sizes)
-
-
-def transpose(x: Tensor, *, perm: list[int] | None = None) -> Tensor:
-    return x.permute(perm or list(range(x.ndim))[::-1])
 
 
 def squeeze(x: Tensor, axes: Numbers = None) -> Tensor:
@@ -169,14 +121,6 @@ def unsqueeze(x: Tensor, axes: Numbers) -> Tensor:
     for axis in sorted(one % rank for one in chosen):
         x = x.unsqueeze(axis)
     return x
-
-
-def concat(*parts: Tensor, axis: int) -> Tensor:
-    return torch.cat(parts, dim=axis)
-
-
-def split_up(x: Tensor, split: Numbers = None, *, axis: int = 0, outputs: int) -> tuple[Tensor, ...]:
-    return tuple(x.split(_listed(split) or -(-x.shape[axis] // outputs), dim=axis))
 
 
 def cut(x: Tensor, starts: Numbers, ends: Numbers, axes: Numbers = None, steps: Numbers = None) -> Tensor:
@@ -214,10 +158,6 @@ def gather(x: Tensor, places: Tensor, *, axis: int = 0) -> Tensor:
     return x.index_select(axis, flat).reshape(*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
 
 
-def shape_of(x: Tensor, *, start: int = 0, end: int | None = None) -> Tensor:
-    return torch.tensor(x.shape[start:end], dtype=torch.int64)
-
-
 def cast(x: Tensor, *, to: int, saturate: int = 1) -> Tensor:
     return x.to(getattr(torch, onnx.helper.tensor_dtype_to_np_dtype(to).name))
 
@@ -246,19 +186,36 @@ def identity(x: Tensor, *_unused: object, **_told: object) -> Tensor:
 
 OPERATORS: dict[str, Operator] = {
     "Abs": torch.abs, "Add": torch.add, "ArgMax": arg_max, "AveragePool": average_pool,
-    "BatchNormalization": batch_normalization, "Cast": cast, "Clip": clip, "Concat": concat, "Conv": conv,
-    "Div": divide, "Dropout": identity, "Elu": functional.elu, "Erf": torch.erf, "Exp": torch.exp, "Flatten": flatten,
-    "Gather": gather, "Gelu": gelu, "Gemm": gemm, "GlobalAveragePool": global_average_pool,
-    "GlobalMaxPool": global_max_pool, "HardSigmoid": hard_sigmoid, "HardSwish": functional.hardswish,
-    "Identity": identity, "LeakyRelu": leaky_relu, "Log": torch.log, "LogSoftmax": log_softmax, "MatMul": torch.matmul,
-    "MaxPool": max_pool, "Mul": torch.mul, "Neg": torch.neg, "PRelu": prelu, "Pad": pad, "Pow": torch.pow,
+    "BatchNormalization": batch_normalization, "Cast": cast, "Clip": clip, "Conv": conv,
+    "Div": divide, "Dropout": identity, "Elu": functional.elu, "Erf": torch.erf, "Exp": torch.exp,
+    "Gather": gather, "Gemm": gemm, "HardSwish": functional.hardswish,
+    "Identity": identity, "Log": torch.log, "MatMul": torch.matmul,
+    "MaxPool": max_pool, "Mul": torch.mul, "Neg": torch.neg, "Pad": pad, "Pow": torch.pow,
     "ReduceMax": reducer(torch.amax), "ReduceMean": reducer(torch.mean), "ReduceMin": reducer(torch.amin),
-    "ReduceSum": reducer(torch.sum), "Relu": torch.relu, "Reshape": reshape, "Resize": resize, "Shape": shape_of,
-    "Sigmoid": torch.sigmoid, "Slice": cut, "Softmax": softmax, "Split": split_up, "Sqrt": torch.sqrt,
-    "Squeeze": squeeze, "Sub": torch.sub, "Tanh": torch.tanh, "Transpose": transpose, "Unsqueeze": unsqueeze,
+    "ReduceSum": reducer(torch.sum), "Relu": torch.relu, "Reshape": reshape, "Resize": resize,
+    "Sigmoid": torch.sigmoid, "Slice": cut, "Sqrt": torch.sqrt,
+    "Squeeze": squeeze, "Sub": torch.sub, "Tanh": torch.tanh, "Unsqueeze": unsqueeze,
+    "Concat": lambda *parts, axis: torch.cat(parts, dim=axis),
+    "Flatten": lambda x, *, axis=1: x.reshape(math.prod(x.shape[:axis]) if axis else 1, -1),
+    "Gelu": lambda x, *, approximate="none": functional.gelu(x, approximate=approximate),
+    "GlobalAveragePool": lambda x: x.mean(dim=tuple(range(2, x.ndim)), keepdim=True),
+    "GlobalMaxPool": lambda x: x.amax(dim=tuple(range(2, x.ndim)), keepdim=True),
+    "HardSigmoid": lambda x, *, alpha=0.2, beta=0.5: (alpha * x + beta).clamp(0, 1),
+    "LeakyRelu": lambda x, *, alpha=0.01: functional.leaky_relu(x, alpha),
+    "LogSoftmax": lambda x, *, axis=-1: x.log_softmax(axis),
+    "PRelu": lambda x, slope: torch.where(x < 0, x * slope, x),
+    "Shape": lambda x, *, start=0, end=None: torch.tensor(x.shape[start:end], dtype=torch.int64),
+    "Softmax": lambda x, *, axis=-1: x.softmax(axis),
+    "Split": lambda x, split=None, *, axis=0, outputs: tuple(
+        x.split(_listed(split) or -(-x.shape[axis] // outputs), dim=axis)
+    ),
+    "Transpose": lambda x, *, perm=None: x.permute(perm or list(range(x.ndim))[::-1]),
 }  # fmt: skip
 # The implementations of operators before some operator set.
-OLD: dict[str, tuple[int, Operator]] = {"LogSoftmax": (13, old_log_softmax), "Softmax": (13, old_softmax)}
+OLD: dict[str, tuple[int, Operator]] = {
+    "LogSoftmax": (13, lambda x, *, axis=1: x.flatten(axis).log_softmax(-1).reshape(x.shape)),
+    "Softmax": (13, lambda x, *, axis=1: x.flatten(axis).softmax(-1).reshape(x.shape)),
+}
 
 
 def find(name: str, opset: int) -> Operator | None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from testifai.errors import InputError, suggest
 from testifai.models.base import Model
 from testifai.models.onnx_graph import Graph, Node, read_graph
-from testifai.models.onnx_operators import Operator, find
+from testifai.models.onnx_operators import find
 from testifai.models.onnx_session import check_file, external_files, find_output
 from testifai.models.torch import TorchModel
 from testifai.support.types import Array, Record
@@ -29,10 +29,9 @@ _TOLD = ("Pad", "Resize")
 
 @dataclass(frozen=True)
 class _Step:
-    run: Operator
     node: Node
     attributes: Record
-    unneeded: tuple[str, ...]
+    unneeded: tuple[str, ...]  # values that are not needed after it has run
 
 
 class OnnxModule(torch.nn.Module):  # type: ignore[misc]
@@ -46,7 +45,7 @@ class OnnxModule(torch.nn.Module):  # type: ignore[misc]
         if len(graph.inputs) != 1:
             found = ", ".join(one.name for one in graph.inputs)
             raise InputError(f"model: {name} has {len(graph.inputs)} inputs ({found}); one is accepted")
-        self._input, self._output = graph.inputs[0].name, output
+        self._input, self._output, self._opset = graph.inputs[0].name, output, graph.opset
         size = graph.inputs[0].shape[0] if graph.inputs[0].shape else None
         self._batch = size if isinstance(size, int) else None
         nodes = _needed(graph.nodes, output)
@@ -87,7 +86,9 @@ class OnnxModule(torch.nn.Module):  # type: ignore[misc]
         }
         values |= {"": None, self._input: inputs}
         for step in self._steps:
-            made = step.run(*[values[name] for name in step.node.inputs], **step.attributes)
+            run = find(step.node.operator, self._opset)  # not in the step: lambdas cannot be pickled
+            assert run is not None, "checked by _steps"
+            made = run(*[values[name] for name in step.node.inputs], **step.attributes)
             # Outputs that the function does not return (a mask, indices) are not needed at inference.
             values.update(zip(step.node.outputs, made if isinstance(made, tuple) else (made,), strict=False))
             for name in step.unneeded:
@@ -170,7 +171,7 @@ def _steps(name: str, nodes: list[Node], opset: int, lasting: set[str]) -> Itera
                 told = ", ".join(attributes)
                 raise InputError(f"model: {name}: {node.operator} with {told} does not run on torch") from None
         unneeded = tuple(one for one in set(node.inputs) - lasting if one and last[one] == place)
-        yield _Step(operator, node, attributes, unneeded)
+        yield _Step(node, attributes, unneeded)
 
 
 def _digest(*parts: Any) -> str:

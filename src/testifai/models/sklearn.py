@@ -179,32 +179,28 @@ class SkopsPart(ModelPart):
     suffixes: ClassVar = (".skops",)
 
     def load(self, folder: Path) -> Model:
-        options = self.told(folder)
-        return load_skops(options.pop("skops"), **options)
-
-
-def load_skops(path: Path, trusted: list[str] | None = None, batch_size: int | None = None) -> SkopsModel:
-    """Load the estimator in a file; types that neither skops nor the user trusts are refused before loading."""
-    if not Path(path).is_file():
-        raise InputError(f"model: {path} does not exist")
-    io = optional_imports.load("skops.io", extra="tables")
-    try:
-        found = io.get_untrusted_types(file=path)
-        unknown = [one for one in found if one not in (trusted or [])]
-        if unknown:
-            listing = ", ".join(f'"{one}"' for one in found)
+        path: Path = self.told(folder)["skops"]
+        if not path.is_file():
+            raise InputError(f"model: {path} does not exist")
+        io = optional_imports.load("skops.io", extra="tables")
+        try:
+            # Types that neither skops nor the user trusts are refused before loading.
+            found = io.get_untrusted_types(file=path)
+            unknown = [one for one in found if one not in (self.trusted or [])]
+            if unknown:
+                listing = ", ".join(f'"{one}"' for one in found)
+                raise InputError(
+                    f"model: {path.name} holds types that skops does not trust by itself: {', '.join(unknown)}; if "
+                    f"you do, say trusted = [{listing}] under [model] "
+                    f"(testifai init: {' '.join(f'--trusted {one}' for one in found)})"
+                )
+            return SkopsModel(io.load(path, trusted=found), path, self.batch_size)
+        except InputError:
+            raise
+        except (zipfile.BadZipFile, KeyError, OSError) as error:
+            raise InputError(f"model: {path} is not a file of skops ({type(error).__name__})") from None
+        except (AttributeError, ImportError, TypeError, ValueError) as error:
             raise InputError(
-                f"model: {Path(path).name} holds types that skops does not trust by itself: {', '.join(unknown)}; if "
-                f"you do, say trusted = [{listing}] under [model] "
-                f"(testifai init: {' '.join(f'--trusted {one}' for one in found)})"
-            )
-        return SkopsModel(io.load(path, trusted=found), path, batch_size)
-    except InputError:
-        raise
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
-        raise InputError(f"model: {path} is not a file of skops ({type(error).__name__})") from None
-    except (AttributeError, ImportError, TypeError, ValueError) as error:
-        raise InputError(
-            f"model: {path} cannot be loaded ({first_line(error)}); is a library missing, or was it saved by another "
-            "version of scikit-learn?"
-        ) from None
+                f"model: {path} cannot be loaded ({first_line(error)}); is a library missing, or was it saved by "
+                "another version of scikit-learn?"
+            ) from None

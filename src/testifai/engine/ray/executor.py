@@ -53,8 +53,14 @@ class RayExecutor(Executor):
         self._pace = TaskPace()
 
     def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
-        for part in self._in_turn(work):
-            self._run(part, outcomes, hand_over)
+        if not self.subject.oracle.needs_clean:
+            self._run(work, outcomes, hand_over)
+            return
+        self._run(Work(np.zeros(1, np.int64), work.union()), outcomes, hand_over)
+        rest, places = work.configurations != 0, work.places
+        if isinstance(places, list):
+            places = [places[row] for row in np.flatnonzero(rest)]
+        self._run(Work(work.configurations[rest], places), outcomes, hand_over)
 
     def map(
         self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
@@ -65,28 +71,19 @@ class RayExecutor(Executor):
         self._actors.close()
         self.where = ""
 
-    def _in_turn(self, work: Work) -> Iterator[Work]:
-        """Return the work, or the clean test and then the rest if the oracle needs clean outputs."""
-        if not self.subject.oracle.needs_clean:
-            yield work
-            return
-        yield Work(np.zeros(1, np.int64), work.union())
-        rest = work.configurations != 0
-        if isinstance(work.places, list):
-            yield Work(work.configurations[rest], [work.places[row] for row in np.flatnonzero(rest)])
-        else:
-            yield Work(work.configurations[rest], work.places)
-
     def _run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
         splitter = TaskSplitter(self.subject.space, work, outcomes, most_inputs=self.chunk)
         ready = splitter.next(self._pace.trials(splitter.left(), self.workers))
         if ready is None:
             return
         first: list[TrialTask] = [ready]
+        needs_clean = self.subject.oracle.needs_clean
 
         def cut(actors: int) -> TrialTask | None:
             task = first.pop() if first else splitter.next(self._pace.trials(splitter.left(), actors))
-            return None if task is None else self._with_references(task)
+            if task is None or not needs_clean or task.configurations[0] == 0:
+                return task
+            return replace(task, references=self.references.get(task.places))
 
         pool, looked = self._actors.pool(self._measuring), 0.0
         self.workers = pool.size
@@ -101,11 +98,6 @@ class RayExecutor(Executor):
                     hand_over(one)
                 if self.interrupted():
                     raise KeyboardInterrupt
-
-    def _with_references(self, task: TrialTask) -> TrialTask:
-        if not self.subject.oracle.needs_clean or task.configurations[0] == 0:
-            return task
-        return replace(task, references=self.references.get(task.places))
 
 
 class RayWorkers(Workers):

@@ -227,7 +227,10 @@ class TaskSplitter:
     """
 
     def __init__(self, space: Space, work: Work, outcomes: Outcomes, *, most_inputs: int) -> None:
-        self._work, self._outcomes = _in_tree_order(space, work), outcomes
+        paths = space.paths(work.configurations)
+        order = sorted(range(len(paths)), key=paths.__getitem__)  # depth first in the prefix tree
+        places = [work.places[row] for row in order] if isinstance(work.places, list) else work.places
+        self._work, self._outcomes = Work(work.configurations[order], places), outcomes
         self._inputs, tests = work.union(), len(work.configurations)
         self._of_an_input = work.asked() / max(1, len(self._inputs))
         self._most_inputs = max(1, min(most_inputs, MOST_CELLS // max(1, tests)))
@@ -296,10 +299,3 @@ class TaskPace:
             return self._first
         fair = max(left / (2 * max(1, actors)), self._shortest * self._rate)
         return max(1, int(min(self.SECONDS * self._rate, fair, self.GROWTH * self._largest)))
-
-
-def _in_tree_order(space: Space, work: Work) -> Work:
-    paths = space.paths(work.configurations)
-    order = sorted(range(len(paths)), key=paths.__getitem__)
-    places = [work.places[row] for row in order] if isinstance(work.places, list) else work.places
-    return Work(work.configurations[order], places)
