@@ -137,13 +137,13 @@ class Workers(ABC):
 
 
 class Threads(Workers):
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
 
     def map(
         self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
     ) -> Generator[Answer, None, None]:
-        return in_order(job, tasks, 1 if alone else self.count)
+        return in_order(job, tasks, 1 if alone else self.workers)
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class Interrupts:
             self.noted = False
 
 
-class Executor(Workers):
+class Executor(Threads):
     """Runs work and passes on outcomes batch by batch, in the caller's thread; runs other jobs too.
 
     The outcomes depend on the subject and the work alone, never on batch size, workers or interruptions.
@@ -215,7 +215,6 @@ class Executor(Workers):
 
     subject: Subject
     batch_size: BatchSize
-    workers: int
     chunk: int  # inputs perturbed together
     references: References
     interrupted: Callable[[], bool]  # called after every batch; if true, `run` raises KeyboardInterrupt
@@ -233,8 +232,3 @@ class Executor(Workers):
     @abstractmethod
     def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
         """Measure what is missing of the work; what was passed on before an error or interrupt stays valid."""
-
-    def map(
-        self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
-    ) -> Generator[Answer, None, None]:
-        return Threads(self.workers).map(job, tasks, alone=alone)

@@ -249,15 +249,9 @@ class ArrayTreeWalk(TreeWalk[Batch]):
     def inputs(self, rows: Rows) -> Batch:
         return self.subject.batch(self.places[rows])
 
-    def take(self, batch: Batch, rows: Rows) -> Batch:
-        return take(batch, rows)
-
-    def roomy(self, batch: Batch, size: int) -> Batch:
-        made: Batch = roomy(batch, size)
-        return made
-
-    def concat(self, batches: Sequence[Batch]) -> Batch:
-        return concat(batches)
+    take = staticmethod(take)
+    roomy = staticmethod(roomy)
+    concat = staticmethod(concat)
 
     def perturb(self, batch: Batch, places: Places, axis: int, severity: int) -> Batch:
         return self.subject.perturb(batch, places, axis, severity)

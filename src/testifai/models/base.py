@@ -67,7 +67,7 @@ class Model(ABC):
                 )
         return self
 
-    def placed(self, device: str | None) -> Model:
+    def placed(self, device: str) -> Model:
         """Return the same model on a PyTorch device (see `DeviceModel`), itself if it cannot be moved."""
         return self
 

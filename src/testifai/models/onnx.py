@@ -100,10 +100,8 @@ class OnnxModel(OnnxFile):
             self._prepared[key] = self._prepare(batch)
         return self._prepared[key]
 
-    def placed(self, device: str | None) -> Model:
+    def placed(self, device: str) -> Model:
         """Return this model on a PyTorch device, run by PyTorch; InputError if an operator is not supported there."""
-        if device is None:
-            return self
         for library in ("torch", "onnx"):
             optional_imports.load(library, extra="torch")
         from testifai.models.onnx_torch import OnnxTwin, onnx_as_torch

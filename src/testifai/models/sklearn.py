@@ -12,7 +12,6 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.models.base import Model, ModelPart, first_line
-from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.models.table_columns import TableModel
 from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_images, several_sizes
@@ -27,31 +26,19 @@ class SklearnModel(TableModel):
     Column j of the scores, and label j, represent `estimator.classes_[j]`; classes other than 0 … k − 1 are in
     `class_values`, by which `outputs.align_labels` turns the data's labels into columns. A binary decision d becomes
     the columns (−d, d). Several labels per input (a table from predict_proba, or a list of tables, one each) become one
-    column of probabilities per label. `scores=False` uses `predict` although there are scores. Images are flattened to
-    the number of columns that the estimator was fitted on. Scale, mean and std are for estimators fitted on other
-    numbers than 0 … 255. Columns of a table are found by name if the estimator stores their names.
+    column of probabilities per label. Images are flattened to the number of columns that the estimator was fitted on.
+    Columns of a table are found by name if the estimator stores their names.
     """
 
     thread_safe = True  # predicting does not change an estimator
 
-    def __init__(
-        self,
-        estimator: Any,
-        scores: bool = True,
-        *,
-        scale: Scale | None = None,
-        mean: PerChannel | None = None,
-        std: PerChannel | None = None,
-        batch_size: int | None = None,
-    ) -> None:
+    def __init__(self, estimator: Any, *, batch_size: int | None = None) -> None:
         if isinstance(estimator, type) or not (_score_method(estimator) or hasattr(estimator, "predict")):
             what = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
             raise InputError(f"model: {what} has nothing to predict with; a fitted estimator is accepted")
         _check_fitted(estimator)
         self.estimator, self.batch_size = estimator, batch_size
         self.name = type(estimator).__name__
-        plain = scale is None and mean is None and std is None
-        self._preprocess = None if plain else Preprocess(None, scale, mean, std, np.float64)
         classes = getattr(estimator, "classes_", None)
         # Estimators of several labels keep a list of class arrays; their columns are the labels.
         values = np.asarray(classes) if classes is not None and not isinstance(classes, list) else None
@@ -59,7 +46,7 @@ class SklearnModel(TableModel):
             self.classes = len(values)
             in_order = values.dtype.kind in "biuf" and np.array_equal(values, np.arange(len(values)))
             self.class_values = None if in_order else values
-        self._method = _score_method(estimator) if scores else None
+        self._method = _score_method(estimator)
         if self._method == "decision_function" and _is_one_against_one(estimator, self.classes):
             self._method = None
         names = getattr(estimator, "feature_names_in_", None)
@@ -114,8 +101,7 @@ class SklearnModel(TableModel):
         wanted, columns = self.width, math.prod(batch.shape[1:])
         if wanted is not None and columns != wanted:
             raise InputError(f"inputs: have shape {batch.shape}, {columns} columns; {self.name} was fitted on {wanted}")
-        ready = batch if self._preprocess is None else np.asarray(self._preprocess(batch))
-        return ready.reshape(len(ready), -1) if wanted is not None and ready.ndim != 2 else ready
+        return batch.reshape(len(batch), -1) if wanted is not None and batch.ndim != 2 else batch
 
 
 def _check_fitted(estimator: object) -> None:

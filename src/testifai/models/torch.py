@@ -97,10 +97,10 @@ class TorchModel(DeviceModel):
     def place(self) -> str:
         return str(self.device)
 
-    def placed(self, device: str | None) -> TorchModel:
+    def placed(self, device: str) -> TorchModel:
         """Return the model on a device: itself if it is there already, else a copy."""
         torch = optional_imports.load("torch", extra="torch")
-        if device is None or torch.device(device) == self.device:
+        if torch.device(device) == self.device:
             return self
         twin = copy.copy(self)
         twin.module = move(copy.deepcopy(self.module), device)

@@ -27,7 +27,6 @@ class Head(ABC):
     name: str
     scale: str = "unit"
     bgr = False  # blue first
-    fill = 114  # grey around an image
     centred = True
     stretch = False  # resized without keeping proportions
     mean: tuple[float, ...] | None = None

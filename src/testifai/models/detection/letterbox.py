@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from testifai.support.optional_imports import cv2
 
 Size = tuple[int, int]  # height, width
+GREY = 114
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,6 @@ class Letterbox:
     """Fits images to a grey canvas, in its middle or first corner; `stretch` ignores their proportions."""
 
     canvas: Size
-    fill: int = 114
     centred: bool = True
     stretch: bool = False
 
@@ -36,7 +36,7 @@ class Letterbox:
         if place.size == images.shape[1:3] == self.canvas:
             return images
         (top, left), (height, width) = place.corner, place.size
-        canvases = np.full((len(images), *self.canvas, *images.shape[3:]), self.fill, np.uint8)
+        canvases = np.full((len(images), *self.canvas, *images.shape[3:]), GREY, np.uint8)
         for canvas, image in zip(canvases, images, strict=True):
             resized = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
             canvas[top : top + height, left : left + width] = resized.reshape(height, width, *canvas.shape[2:])

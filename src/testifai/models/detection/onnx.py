@@ -66,7 +66,11 @@ class OnnxDetector(OnnxFile):
         self._dtype = np.dtype(DTYPES[self._input.type])
         self._names = [node.name for node in self._session.get_outputs()]
         self.head, self._names, shapes = self._read_head(head)
-        self._fit = Letterbox(self.canvas, **_fitting(self.head, fit))
+        if fit is None:
+            self._fit = Letterbox(self.canvas, self.head.centred, self.head.stretch)
+        else:
+            validation.choice("model: fit", fit, get_args(Fit))
+            self._fit = Letterbox(self.canvas, fit == "centre", fit == "stretch")
         self._bgr = self.head.bgr if bgr is None else bgr
         usual = {"scale": self.head.scale, "mean": self.head.mean, "std": self.head.std}
         given = {option: value for option, value in told.items() if option in usual and value is not None}
@@ -155,13 +159,6 @@ def _canvas(name: str, taken: tuple[int | None, int | None], told: Sequence[int]
             "size = [640, 640]"
         )
     return taken[0], taken[1]
-
-
-def _fitting(head: Head, told: str | None) -> Record:
-    if told is None:
-        return {"fill": head.fill, "centred": head.centred, "stretch": head.stretch}
-    validation.choice("model: fit", told, get_args(Fit))
-    return {"fill": head.fill, "centred": told == "centre", "stretch": told == "stretch"}
 
 
 def _in_colour(name: str, image: Any) -> NDArray[np.uint8]:
