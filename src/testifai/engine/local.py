@@ -98,7 +98,12 @@ class LocalExecutor(Executor):
         with threads.working(worker, self.workers):
             running = self.workers
             while running:
-                item = self._next(threads)
+                try:
+                    item = threads.reports.get(timeout=0.2)
+                except queue.Empty:
+                    if self.interrupted():
+                        raise KeyboardInterrupt from None
+                    continue
                 if isinstance(item, list):
                     yield from item
                     continue
@@ -109,14 +114,6 @@ class LocalExecutor(Executor):
                     threads.halt = True
         if failure is not None:
             raise failure
-
-    def _next(self, threads: _WorkerThreads) -> Reported:
-        while True:
-            try:
-                return threads.reports.get(timeout=0.2)
-            except queue.Empty:
-                if self.interrupted():
-                    raise KeyboardInterrupt from None
 
 
 class _WorkerThreads:

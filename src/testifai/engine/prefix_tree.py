@@ -52,7 +52,14 @@ class TreePaths:
     """
 
     def __init__(self, tree: Node) -> None:
-        found = sorted(_descend(tree), key=lambda one: one.turn)
+        found, waiting = [], [_Found(tree, tree, 0, (0, (-1, 0)))]
+        while waiting:
+            one = waiting.pop()
+            found.append(one)
+            back, last = one.turn
+            for step, child in one.node.children.items():
+                waiting.append(_Found(child, one.node, one.depth + 1, (back + (step <= last), step)))
+        found.sort(key=lambda one: one.turn)
         number = {id(one.node): place for place, one in enumerate(found)}
         self._number = number
         self._parents = np.array([number[id(one.parent)] for one in found], np.intp)
@@ -87,16 +94,6 @@ class _Found:
     parent: Node
     depth: int
     turn: tuple[int, tuple[int, int]]  # returns to an earlier axis, and the last step: one call if equal
-
-
-def _descend(tree: Node) -> Iterator[_Found]:
-    waiting = [_Found(tree, tree, 0, (0, (-1, 0)))]
-    while waiting:
-        found = waiting.pop()
-        yield found
-        back, last = found.turn
-        for step, child in found.node.children.items():
-            waiting.append(_Found(child, found.node, found.depth + 1, (back + (step <= last), step)))
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.models.texts.base import LIMIT_MB, NetworkPart, Text, TextModel
-from testifai.models.texts.network import TextNetwork, class_names, fingerprint
+from testifai.models.texts.network import NetworkOptions, TextNetwork, class_names, fingerprint
 from testifai.models.transformers_images import TransformersImageModel, is_image_folder
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.fingerprints import fingerprint_code
@@ -76,22 +76,18 @@ class TransformersModel(TextModel):
         folder: str | Path,
         *,
         cache_mb: float = LIMIT_MB,
-        max_length: int | None = None,
-        device: str | None = None,
-        threads: int = 1,
         batch_size: int | None = None,
+        **options: Unpack[NetworkOptions],
     ) -> None:
         super().__init__(cache_mb=cache_mb, batch_size=batch_size)
         self.folder = Path(folder)
         self.name = self.folder.resolve().name
-        self.network = TextNetwork(
-            self.folder, "AutoModelForSequenceClassification", max_length=max_length, device=device, threads=threads
-        )
+        self.network = TextNetwork(self.folder, "AutoModelForSequenceClassification", **options)
         config = self.network.module.config
         self.outputs = "values"
         if config.num_labels > 1:
             self.outputs, self.classes, self.class_values = "scores", int(config.num_labels), class_names(config)
-        self.preprocessing = {} if max_length is None else {"max_length": max_length}
+        self.preprocessing = {} if options.get("max_length") is None else {"max_length": options["max_length"]}
 
     @cached_property
     def fingerprint(self) -> str:

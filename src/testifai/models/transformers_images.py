@@ -170,8 +170,8 @@ class TransformersImageModel(TorchModel):
                 return self.network(pixel_values=images).logits
 
         super().__init__(Logits(), device=device, threads=threads, batch_size=batch_size)
-        told = read_json(self.folder / PROCESSOR) or {}
-        resizing, feeding = read_processor(told, f"{self.folder / PROCESSOR}")
+        processor = self.folder / PROCESSOR
+        resizing, feeding = read_processor(read_json(processor) or {}, str(processor))
         channels = int(getattr(network.config, "num_channels", 3))
         self._images = Resized(resizing, channels, layout="NCHW", **feeding)
         self._others = None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError
 from testifai.models.base import Model, first_line
 from testifai.models.texts.base import LIMIT_MB, NetworkPart, RowCache, Text, TextModel, check_texts
-from testifai.models.texts.network import TextNetwork, fingerprint, read_config, read_json
+from testifai.models.texts.network import NetworkOptions, TextNetwork, fingerprint, read_config, read_json
+from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.options_base import File
 from testifai.support.types import Array, Floats
@@ -151,23 +152,13 @@ _POOLINGS = {
 class Encoder:
     """From texts to embeddings; that of a repeated text is computed once."""
 
-    def __init__(
-        self,
-        folder: str | Path,
-        *,
-        cache_mb: float = LIMIT_MB,
-        max_length: int | None = None,
-        device: str | None = None,
-        threads: int = 1,
-    ) -> None:
+    def __init__(self, folder: str | Path, *, cache_mb: float = LIMIT_MB, **options: Unpack[NetworkOptions]) -> None:
         self.folder = Path(folder)
         self._parts = _modules(self.folder)
         self._poolings, self._normalise = _poolings(self.folder, self._parts)
         longest = (read_json(self.folder / "sentence_bert_config.json") or {}).get("max_seq_length")
-        self.network = TextNetwork(
-            _network_folder(self.folder), "AutoModel", optional="pooler.", max_length=max_length or longest,
-            device=device, threads=threads,
-        )  # fmt: skip
+        options["max_length"] = options.get("max_length") or longest
+        self.network = TextNetwork(_network_folder(self.folder), "AutoModel", optional="pooler.", **options)
         self._known = RowCache(cache_mb)
 
     @cached_property
@@ -184,8 +175,8 @@ class Encoder:
 
     def _pool(self, outputs: Any) -> Any:
         states = outputs.last_hidden_state.float()
-        rows = [_POOLINGS[name](states) for name in self._poolings]
-        pooled = rows[0] if len(rows) == 1 else self.network.concatenate(rows)
+        torch = optional_imports.load("torch", extra="text")
+        pooled = torch.cat([_POOLINGS[name](states) for name in self._poolings], dim=1)
         if self._normalise:
             pooled = pooled / pooled.norm(dim=1, keepdim=True).clamp_min(1e-12)
         return pooled
@@ -207,17 +198,15 @@ class EncoderModel(TextModel):
         *,
         head: Head | str | Path | None = None,
         cache_mb: float = LIMIT_MB,
-        max_length: int | None = None,
-        device: str | None = None,
-        threads: int = 1,
         batch_size: int | None = None,
+        **options: Unpack[NetworkOptions],
     ) -> None:
         # Embeddings are expensive and cached; scores are a sum.
         super().__init__(cache_mb=0, batch_size=batch_size)
         self.name = Path(folder).resolve().name
         read_config(_network_folder(Path(folder)))  # first: a wrong folder is more likely than a missing head
         self.head = head if isinstance(head, Head) else Head.read(Path(folder, "head.npz") if head is None else head)
-        self.encoder = Encoder(folder, cache_mb=cache_mb, max_length=max_length, device=device, threads=threads)
+        self.encoder = Encoder(folder, cache_mb=cache_mb, **options)
         columns = self.encoder.columns
         if self.head.columns not in (columns, 2 * columns):
             raise InputError(
@@ -226,7 +215,7 @@ class EncoderModel(TextModel):
             )
         self.pairs = self.head.columns == 2 * columns
         self.classes, self.class_values = self.head.count, self.head.classes
-        self.preprocessing = {} if max_length is None else {"max_length": max_length}
+        self.preprocessing = {} if options.get("max_length") is None else {"max_length": options["max_length"]}
 
     @cached_property
     def fingerprint(self) -> str:

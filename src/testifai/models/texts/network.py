@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,12 @@ _loading = threading.RLock()
 _NO_LIMIT = 1 << 20  # tokenizers without a limit have a larger one
 
 
+class NetworkOptions(TypedDict, total=False):
+    max_length: int | None
+    device: str | None
+    threads: int
+
+
 class TextNetwork:
     """A network and its tokenizer, from texts or pairs of texts to one row each; `threads` are those of one call."""
 
@@ -79,9 +85,6 @@ class TextNetwork:
     def rows(self, batch: Sequence[Text], read: Callable[[Any], Tensor], **options: bool) -> NDArray[np.float32]:
         """Return what `read` extracts from the network's outputs, a row per text; options are the network's."""
         return self._run(batch, lambda outputs: np.asarray(read(outputs).float().cpu().numpy()), **options)
-
-    def concatenate(self, rows: list[Tensor]) -> Tensor:
-        return self._torch.cat(rows, dim=1)
 
     def traced(
         self, batch: Sequence[Text], read: Callable[[Any], Tensor], layer: str | None
