@@ -31,7 +31,7 @@ from torch import Tensor, nn
 import testifai as ta
 from testifai import perturb
 from testifai.engine.base import BatchOutcome, Executor
-from testifai.engine.device.executor import ChunkJudge, DeviceSubject
+from testifai.engine.device.executor import DeviceSubject, DeviceTreeWalk
 from testifai.engine.device.streams import AHEAD, DeviceStreams, ResultQueue
 from testifai.engine.plan import Work
 from testifai.models.onnx_torch import onnx_as_torch
@@ -144,7 +144,7 @@ class TimeSplit:
         parts = (
             (DeviceSubject, "perturb", self._timed("perturb", DeviceSubject.perturb)),
             (DeviceSubject, "ask", self._timed("infer", DeviceSubject.ask)),
-            (ChunkJudge, "results", self._timed("judge", ChunkJudge.results)),
+            (DeviceTreeWalk, "judge", self._timed("judge", DeviceTreeWalk.judge)),
             (ResultQueue, "send", self._timed("copy", ResultQueue.send)),
             (ResultQueue, "finished", self._timed("copy", finish)),
             (Executor, "stream_results", stream),

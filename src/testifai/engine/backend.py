@@ -21,11 +21,7 @@ PRECISIONS = ("float32", "bf16")
 
 @dataclass(frozen=True)
 class Backend:
-    """An executor, its options, and the model on its device.
-
-    `identity` is what changes outcomes: on tensors, noise comes from another generator than on arrays. Devices differ
-    by rounding alone.
-    """
+    """An executor, its options, the model on its device, and the settings that change outcomes (`identity`)."""
 
     executor: Any
     model: Model
@@ -36,10 +32,7 @@ class Backend:
 def choose(
     executor: Any, device: str | None, precision: str, model: Model, data: Data, moves: str | None = None
 ) -> Backend:
-    """Return the backend for a run: by default arrays, or tensors if the model is on an accelerator.
-
-    `moves` is what an oracle moves along with images, which is implemented on arrays alone.
-    """
+    """Return the backend of a run; what an oracle `moves` along with images is implemented on arrays alone."""
     told = dict(executor) if isinstance(executor, Mapping) else {"use": executor}
     use = told.get("use", "")
     if use not in (None, "device"):

@@ -34,10 +34,7 @@ def default_workers(model: Model) -> int:
 
 
 class BatchSize:
-    """The model's batch size: as given, or the quickest of a few sizes tried on the first batches of the work.
-
-    It changes nothing but the speed.
-    """
+    """The model's batch size: as given, or the quickest of a few sizes tried on the first batches of the work."""
 
     SIZES = (32, 64, 128, 256, 512)
     MOST_BYTES = 4 << 20
@@ -112,10 +109,7 @@ AnswerOut = TypeVar("AnswerOut", covariant=True)
 
 
 class Job(Protocol[TaskIn, AnswerOut]):
-    """Answers tasks with a model, in any process; an answer depends on its task alone.
-
-    It may be sent to another process, once; tasks and answers are small in comparison.
-    """
+    """Answers tasks with a model, in any process; an answer depends on its task alone."""
 
     @property
     def model(self) -> Model: ...
@@ -174,11 +168,7 @@ class References:
 
 
 class Interrupts:
-    """True after Ctrl-C during a run: the first ends it after the batch in flight, a second one immediately.
-
-    An executor calls it after every batch. It is no method of the session: that reference cycle would keep the model
-    in memory until the next garbage collection.
-    """
+    """True after Ctrl-C during a run: the first ends it after the batch in flight, a second one immediately."""
 
     def __init__(self) -> None:
         self.noted = False

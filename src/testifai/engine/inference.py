@@ -41,11 +41,7 @@ def call(
 
 
 def attempt(ask: Callable[[Batch], Answer], batch: Batch, where: str | Callable[[], str] = "") -> Answer:
-    """Return a model's unchecked result; an exception becomes one line that says where.
-
-    It gets a copy of the batch, unless it is known not to modify it. C code (PyTorch, OpenCV) writes through read-only
-    views.
-    """
+    """Return a model's unchecked result on a batch, copied unless it is known not to be modified."""
     with blamed(len(batch), where):
         return ask(batch if isinstance(ask, Model) and ask.spares_batch else own_copy(batch))
 
@@ -70,11 +66,7 @@ def one_line(error: BaseException) -> str:
 
 
 def in_order(run: Callable[[Task], Answer], tasks: Iterable[Task], workers: int) -> Generator[Answer, None, None]:
-    """Return the results of tasks in order, run in threads with few tasks in memory at a time.
-
-    Tasks are taken from the iterable as they are needed, in the caller's thread. After an error, or once the caller
-    stops, no further task is started.
-    """
+    """Return the results of tasks in order, run in threads; tasks are taken as needed, in the caller's thread."""
     with only_workers(workers):
         if workers == 1:
             yield from map(run, tasks)

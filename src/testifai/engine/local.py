@@ -1,7 +1,4 @@
-"""The executor of this machine: chunks of inputs are tasks for threads (onnxruntime and OpenCV release the GIL).
-
-Outcomes are passed on batch by batch, in the caller's thread.
-"""
+"""The executor of this machine: chunks of inputs are tasks for threads (onnxruntime and OpenCV release the GIL)."""
 
 from __future__ import annotations
 

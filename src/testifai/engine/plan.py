@@ -1,8 +1,4 @@
-"""Work, configurations with inputs, and the prefix tree of their steps.
-
-The perturbed batch for (2, 4, 0, 0) is made once and serves every (2, 4, *, *). Walking the tree depth-first keeps one
-batch per depth in memory.
-"""
+"""Work, configurations with inputs, and the prefix tree that lets configurations share their first steps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One chunk of inputs through the prefix tree: perturb, call the model on full batches, judge.
-
-`TreeWalk` works on any device; `ArrayTreeWalk` works on arrays and texts.
-"""
+"""One chunk of inputs through the prefix tree: perturb, call the model on full batches, judge."""
 
 from __future__ import annotations
 

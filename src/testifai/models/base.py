@@ -114,20 +114,12 @@ class ModelPart(Part):
 
     @classmethod
     def recognises(cls, path: Path) -> bool:
-        """Return True if this adapter loads the file or folder, judged by its name and at most its first bytes.
-
-        The file may be at an address, or missing. No large library is imported.
-        """
+        """Return True if this adapter loads the file or folder, judged by its name and at most its first bytes."""
         return path.suffix.lower() in cls.suffixes
 
     @classmethod
     def companions(cls, path: Path, inputs: str) -> dict[str, Path]:
-        """Return the files next to a model that it needs, by field; InputError if one is missing.
-
-        Args:
-            path: of the model
-            inputs: "images", "texts", "pairs" or "table"
-        """
+        """Return the files next to a model of "images", "texts", "pairs" or a "table" that it needs, by field."""
         return {}
 
     @abstractmethod

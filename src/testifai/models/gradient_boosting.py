@@ -25,10 +25,7 @@ _UNNAMED = re.compile(r"Column_\d+")  # what LightGBM calls columns without a na
 
 
 class Boosted(TableModel):
-    """A booster: class probabilities are scores, the results of a ranking or a regression values.
-
-    The probability p of two classes becomes the columns (1 − p, p). Missing values are NaN.
-    """
+    """A booster, of whose scores a probability p of two classes becomes (1 − p, p); missing values are NaN."""
 
     thread_safe = True
     repeatable = True

@@ -156,10 +156,7 @@ def model_files(path: Path) -> dict[str, Path]:
 
 
 def external_files(path: Path) -> dict[str, Path]:
-    """Return the existing files of weights that the graph names, by name.
-
-    Those outside the model's folder are refused: a downloaded model must not reach the user's other files.
-    """
+    """Return existing files of weights by name; one outside the model's folder is refused, as it may be private."""
     try:
         named = onnx_graph.external_files(_content(path))
     except ValueError as error:  # a name that is not UTF-8 too

@@ -35,10 +35,7 @@ class _Step:
 
 
 class OnnxModule(torch.nn.Module):  # type: ignore[misc]
-    """One output of a graph as a function of its only input; weights are buffers.
-
-    A graph for batches of a fixed size gets batches of that size, the last padded with zeros.
-    """
+    """One output of a graph as a function of its only input; batches of a fixed size are padded with zeros."""
 
     def __init__(self, name: str, graph: Graph, output: str) -> None:
         super().__init__()
@@ -98,10 +95,7 @@ class OnnxModule(torch.nn.Module):  # type: ignore[misc]
 
 
 class OnnxTwin(TorchModel):
-    """An ONNX model on a PyTorch device: the same graph, name and fingerprint.
-
-    `prepare` returns the preprocessing of batches of some shape and dtype, as arrays and tensors.
-    """
+    """An ONNX model on a PyTorch device; `prepare` returns the preprocessing of batches of some shape and dtype."""
 
     def __init__(self, original: Model, module: torch.nn.Module, device: str, prepare: Prepare) -> None:
         # Labels may be a column.

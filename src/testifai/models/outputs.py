@@ -123,10 +123,7 @@ def align_labels(labels: Array, names: Sequence[str] | None, class_values: Seque
 
 
 def as_rows(activations: Array, inputs: int, layer: str) -> NDArray[np.float32]:
-    """Return one row per input: feature maps (N, C, H, W) averaged over pixels, tokens (N, T, D) over the tokens.
-
-    Surprise adequacy averages feature maps too (Kim et al., ICSE 2019); they would have tens of thousands of columns.
-    """
+    """Return one row per input: feature maps averaged over pixels, as Kim et al. (ICSE 2019) do, tokens over tokens."""
     if activations.ndim == 0 or len(activations) != inputs:
         raise InputError(
             f"layer: {layer!r} gives shape {activations.shape} for {inputs} inputs; one row each is needed"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -94,10 +93,7 @@ class Preprocess:
         return out
 
     def on_tensors(self, batch: Tensor) -> Tensor:
-        """Prepare a batch that is a tensor, on its device; the result is that of arrays up to rounding.
-
-        NCHW images stay "channels last" in memory: no pass to move them, and the order of convolutions on a GPU.
-        """
+        """Prepare a tensor on its device; NCHW images stay "channels last" in memory, which is faster on GPUs."""
         import torch
 
         view = self._arrange(batch)
@@ -124,12 +120,12 @@ class Preprocess:
 
     def _arrange(self, batch: Any) -> Any:
         """Return a view of an array or a tensor in the model's layout."""
-        view = self._laid_out(batch)
+        view = self.laid_out(batch)
         if self.expects is not None and not _fits(view.shape[1:], self.expects[1:]):
             raise InputError(_mismatch(tuple(batch.shape), self.expects))
         return view
 
-    def _laid_out(self, batch: Any) -> Any:
+    def laid_out(self, batch: Any) -> Any:
         if self.layout is None:
             return batch
         if self.layout == "flat":
@@ -186,7 +182,8 @@ def guess(input_shape: Shape, dtype: DTypeLike, batch_shape: Sequence[int]) -> G
     """
     rank = len(batch_shape)
     layouts = (None, "NCHW", "NHWC", "flat") if rank in (3, 4) else (None, "flat") if rank > 4 else (None,)
-    fitting = [layout for layout in layouts if _fits(_arranged(batch_shape, layout), input_shape[1:])]
+    one = np.broadcast_to(np.uint8(0), (1, *batch_shape[1:]))
+    fitting = [layout for layout in layouts if _fits(Preprocess(layout).laid_out(one).shape[1:], input_shape[1:])]
     if None in fitting and "NHWC" in fitting:
         fitting.remove(None)  # for images with a colour axis they are the same
     if not fitting:
@@ -198,16 +195,6 @@ def guess(input_shape: Shape, dtype: DTypeLike, batch_shape: Sequence[int]) -> G
         )
     images = np.dtype(dtype).kind == "f" and rank >= 3
     return Guess(fitting[0], "unit" if images else "raw")
-
-
-def _arranged(shape: Sequence[int], layout: str | None) -> tuple[int, ...]:
-    one = tuple(shape[1:])
-    if layout is None:
-        return one
-    if layout == "flat":
-        return (math.prod(one),)
-    height, width, channels = one if len(one) == 3 else (*one, 1)
-    return (channels, height, width) if layout == "NCHW" else (height, width, channels)
 
 
 def _fits(shape: Sequence[int], wanted: Shape) -> bool:

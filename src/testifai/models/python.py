@@ -127,10 +127,7 @@ class PythonModelPart(ModelPart):
 
 
 def from_path(path: str, *, folder: str | Path | None = None, **options: Any) -> Model:
-    """Import the model "pkg.module:name", which runs its module's code; options are those of `PythonModel`.
-
-    An object that predicts as scikit-learn's estimators do takes `batch_size` alone.
-    """
+    """Import the model "pkg.module:name"; options are those of `PythonModel`, or `batch_size` of an estimator."""
     function = user_code.import_object(path, folder=folder, field="model.python")
     if is_estimator(function):
         from testifai.models.sklearn import SklearnModel

@@ -224,10 +224,7 @@ class TorchPart(ImagePart):
 def load_torch(
     path: str, *, weights: str | Path | None = None, folder: str | Path | None = None, **options: Any
 ) -> TorchModel:
-    """Return the module that the factory "pkg.module:name" makes, with weights from a .pt or .safetensors file.
-
-    Weights are read with `weights_only=True`: a file can contain tensors, never code. Options: see `TorchModel`.
-    """
+    """Return the module that the factory "pkg.module:name" makes, with weights from a file that cannot contain code."""
     torch = optional_imports.load("torch", extra="torch")
     module = import_object(path, folder=folder, field="model.torch")
     if not isinstance(module, torch.nn.Module):

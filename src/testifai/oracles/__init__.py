@@ -1,7 +1,4 @@
-"""Oracles: from a model's outputs to an outcome per input, passed or not, perhaps with a value.
-
-An oracle is one file and one line in `ORACLES`.
-"""
+"""Oracles: from a model's outputs to an outcome per input; each is one file and one line in `ORACLES`."""
 
 from __future__ import annotations
 

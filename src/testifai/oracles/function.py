@@ -14,10 +14,7 @@ from testifai.support.user_code import ANY_FAULT
 
 
 class Function(Oracle):
-    """A user-defined function: (outputs, expected, clean outputs) → passed per input, or an `Outcome`.
-
-    If its values are a score in 0..1, `score` names it, or an attribute of the function does.
-    """
+    """A function: (outputs, expected, clean outputs) → passed per input, or an `Outcome`; `score` names its value."""
 
     name = "function"
     needs_clean = True

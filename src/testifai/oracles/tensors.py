@@ -1,7 +1,4 @@
-"""Device implementations of oracles: the same outcomes from PyTorch tensors, computed where the outputs are.
-
-Nothing here waits for the device: values that must be checked are checked when the results are read.
-"""
+"""Device implementations of oracles; nothing waits for the device, values are checked when the results are read."""
 
 from __future__ import annotations
 
@@ -29,10 +26,7 @@ class TensorJudge:
 
 
 def on_tensors(oracle: Oracle, columns: int) -> TensorJudge | None:
-    """Return the device implementation of an oracle for outputs with n columns, None if it has none.
-
-    Labels (N,) and single columns are checked, which is done on arrays.
-    """
+    """Return the device implementation of an oracle for outputs with n columns (0 for labels), None if it has none."""
     given = oracle.given if isinstance(oracle, ForeignOracle) else oracle
     place = vars(type(given)).get("device")
     if not isinstance(place, str) or (oracle.decides_classes and columns < 2):

@@ -114,57 +114,6 @@ class DeviceSubject:
             log.warning("%s", line)
 
 
-KEPT: tuple[str, ...] = ("value", "predicted")  # in the order of the results
-
-
-class ChunkJudge:
-    def __init__(self, executor: Executor, on_device: DeviceSubject, places: Places, labels: Tensor | None) -> None:
-        self.on_device, self.subject, self.places, self.labels = on_device, executor.subject, places, labels
-        self._arrays = ArrayJudge(executor, places)
-        self._clean = CleanRows(executor.references, places, on_device.streams.up)
-
-    def results(self, outputs: Tensor, at: Tensor, *, clean: bool) -> list[Tensor]:
-        """Return what `outcomes` needs of a batch on the CPU; `at` are rows of the chunk."""
-        twin = self.on_device.twin(outputs)
-        if twin is None:
-            return [outputs]
-        keep, reference = self.subject.keep, None
-        back = [torch.isfinite(outputs).all().reshape(1)]
-        if self.subject.oracle.needs_clean:
-            if clean:  # the clean test has batches of its own
-                reference = twin.reference(outputs)
-                self._clean.put(at, reference, reference.new_zeros((len(self.places), *reference.shape[1:])))
-                back.append(reference)
-            else:
-                reference = self._clean.get(at)
-        passed, value = twin.judge(outputs, None if self.labels is None else self.labels[at], reference)
-        back.append(passed)
-        if "value" in keep and value is not None:
-            back.append(value())
-        if "predicted" in keep:
-            back.append(predicted(outputs).float())
-        return back
-
-    def outcomes(self, back: list[Array], outputs: Tensor, configurations: Ids, places: Places) -> list[BatchOutcome]:
-        if self.on_device.twin(outputs) is None:
-            return self._arrays.outcomes(self._checked(back[0]), configurations, places)
-        finite, *rest = back
-        if not finite[0]:
-            self._checked(outputs.cpu().numpy())
-        subject = self.subject
-        reference = rest.pop(0) if subject.oracle.needs_clean and configurations[0] == 0 else None
-        passed, *values = rest
-        # An oracle may have no value; predictions come last.
-        wanted = [name for name in KEPT if name in subject.keep]
-        names = wanted[len(wanted) - len(values) :]
-        kept = dict(zip(names, values, strict=True))
-        return by_configuration(configurations, BatchOutcome(0, places, passed, kept, reference))
-
-    def _checked(self, outputs: Array) -> Array:
-        name, classes = self.subject.model.name, self.subject.classes
-        return check_outputs(outputs, len(outputs), name, columns=self.subject.columns, classes=classes)
-
-
 @dataclass(frozen=True)
 class DeviceBatch:
     values: Tensor
@@ -196,7 +145,8 @@ class DeviceTreeWalk(TreeWalk[DeviceBatch]):
         # Calls for many inputs are not joined: arranging them would take longer than a call.
         many = self.complete and len(self.places) >= MANY
         self.together = 0 if many else min(executor.chunk, TOGETHER)
-        self.judge = ChunkJudge(executor, on_device, self.places, chunk.labels)
+        self.arrays = ArrayJudge(executor, self.places)
+        self.clean = CleanRows(executor.references, self.places, self.streams.up)
 
     def inputs(self, rows: Rows) -> DeviceBatch:
         everything = DeviceBatch(self.chunk.values, torch.arange(len(self.places), device=self.streams.device))
@@ -235,18 +185,51 @@ class DeviceTreeWalk(TreeWalk[DeviceBatch]):
 
     def _begin(self, asked: Waiting[DeviceBatch]) -> None:
         """Start a batch on the device; `results` returns its outcomes later."""
-        first = int(asked.configurations[0])
-        begin = self.streams.mark()
-        outputs = self.on_device.ask(asked.inputs.values, first)
-        end = self.streams.mark()
-        back = self.judge.results(outputs, asked.inputs.at, clean=first == 0)
         configurations, places = asked.configurations, asked.places
+        begin = self.streams.mark()
+        outputs = self.on_device.ask(asked.inputs.values, int(configurations[0]))
+        end = self.streams.mark()
+        back = self.judge(outputs, asked.inputs.at, clean=configurations[0] == 0)
 
         def finish(arrays: list[Array]) -> list[BatchOutcome]:
             self.executor.batch_size.note(len(places), self.streams.seconds(begin, end))
-            return self.judge.outcomes(arrays, outputs, configurations, places)
+            return self._outcomes(dict(zip(back, arrays, strict=True)), outputs, configurations, places)
 
-        self.results.send(back, finish)
+        self.results.send(list(back.values()), finish)
+
+    def judge(self, outputs: Tensor, at: Tensor, *, clean: bool) -> dict[str, Tensor]:
+        """Return what `_outcomes` needs of a batch on the CPU; `at` are rows of the chunk."""
+        twin = self.on_device.twin(outputs)
+        if twin is None:
+            return {"outputs": outputs}
+        back, reference = {"finite": torch.isfinite(outputs).all().reshape(1)}, None
+        if self.subject.oracle.needs_clean and clean:  # the clean test has batches of its own
+            reference = back["reference"] = twin.reference(outputs)
+            self.clean.put(at, reference, reference.new_zeros((len(self.places), *reference.shape[1:])))
+        elif self.subject.oracle.needs_clean:
+            reference = self.clean.get(at)
+        labels = None if self.chunk.labels is None else self.chunk.labels[at]
+        back["passed"], value = twin.judge(outputs, labels, reference)
+        if "value" in self.subject.keep and value is not None:
+            back["value"] = value()
+        if "predicted" in self.subject.keep:
+            back["predicted"] = predicted(outputs).float()
+        return back
+
+    def _outcomes(
+        self, back: dict[str, Array], outputs: Tensor, configurations: Ids, places: Places
+    ) -> list[BatchOutcome]:
+        if "outputs" in back:
+            return self.arrays.outcomes(self._checked(back["outputs"]), configurations, places)
+        if not back["finite"][0]:
+            self._checked(outputs.cpu().numpy())
+        kept: dict[str, Array] = {name: back[name] for name in ("value", "predicted") if name in back}
+        measured = BatchOutcome(0, places, back["passed"], kept, back.get("reference"))
+        return by_configuration(configurations, measured)
+
+    def _checked(self, outputs: Array) -> Array:
+        name, classes = self.subject.model.name, self.subject.classes
+        return check_outputs(outputs, len(outputs), name, columns=self.subject.columns, classes=classes)
 
 
 SIZES = (16384, 4096, 1024, 256)  # batch sizes tried on an accelerator: large ones are mostly best
@@ -257,11 +240,7 @@ CHUNK_SHARE = 8  # one part in 8 of the free memory is for a chunk and its compo
 
 
 class DeviceExecutor(Executor):
-    """One PyTorch device ("cpu" too).
-
-    The outcomes do not depend on batch size or chunks, except for rounding: an accelerator may sum in another order for
-    batches of another size.
-    """
+    """One PyTorch device ("cpu" too); outcomes do not depend on batch size or chunks, except for rounding."""
 
     def __init__(
         self,
@@ -335,10 +314,7 @@ class DeviceExecutor(Executor):
             yield from returns.finished(0)
 
     def _chunk_size(self, work: Work) -> int:
-        """Return the size of equal chunks that fit into memory.
-
-        Tests with separate inputs need at least two: the next one is prepared while the device works.
-        """
+        """Return the size of equal chunks that fit into memory; at least two if tests have separate inputs."""
         inputs = len(work.union())
         rounds = -(-inputs // min(self.chunk, most_inputs(len(work.configurations))))
         if isinstance(work.places, list) and work.asked() >= APART:

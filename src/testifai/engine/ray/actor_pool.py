@@ -92,10 +92,7 @@ class ActorPool:
     def run(
         self, cut: Callable[[int], Task | None], interrupted: Callable[[], bool]
     ) -> Generator[tuple[Task, Answer], None, None]:
-        """Return all tasks with their answers, as they arrive; `cut` makes the next one, given the number of actors.
-
-        After a task failed, those in hand are waited for, and then its error is raised.
-        """
+        """Return all tasks with their answers, as they arrive; `cut` makes the next one, given the number of actors."""
         again: deque[Task] = deque()
         failure: BaseException | None = None
         idle_since = time.monotonic()

@@ -23,83 +23,6 @@ from testifai.support import validation
 LOOK_AROUND_EVERY = 2.0  # seconds between updates of `where`
 
 
-class RayExecutor(Executor):
-    """Actors of a Ray cluster, each with the subject in memory; this process splits the work and records outcomes.
-
-    Options in addition to those of every executor are those of `RayWorkers`.
-    """
-
-    def __init__(
-        self,
-        subject: Subject,
-        *,
-        batch_size: int | None = None,
-        workers: int | None = None,
-        interrupted: Callable[[], bool] = lambda: False,
-        address: str | None = None,
-        actors: int | None = None,
-        cpus: float = 1.0,
-        gpus: float = 0.0,
-    ) -> None:
-        self._actors = RayWorkers(
-            workers=workers, interrupted=interrupted, address=address, actors=actors, cpus=cpus, gpus=gpus
-        )
-        self._measuring = Measuring(subject, batch_size, self._actors.wanted.cpus)
-        # Sizes of batches and chunks as in an actor, and a store for references.
-        here = LocalExecutor(subject, batch_size=batch_size, workers=1)
-        self.subject, self.batch_size, self.chunk = subject, here.batch_size, here.chunk
-        self.references, self.interrupted = here.references, interrupted
-        self.workers = self._actors.wanted.actors or default_workers(subject.model)  # until the cluster is asked
-        self._pace = TaskPace()
-
-    def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
-        if not self.subject.oracle.needs_clean:
-            self._run(work, outcomes, hand_over)
-            return
-        self._run(Work(np.zeros(1, np.int64), work.union()), outcomes, hand_over)
-        rest, places = work.configurations != 0, work.places
-        if isinstance(places, list):
-            places = [places[row] for row in np.flatnonzero(rest)]
-        self._run(Work(work.configurations[rest], places), outcomes, hand_over)
-
-    def map(
-        self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
-    ) -> Generator[Answer, None, None]:
-        return self._actors.map(job, tasks, alone=alone)
-
-    def close(self) -> None:
-        self._actors.close()
-        self.where = ""
-
-    def _run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
-        splitter = TaskSplitter(self.subject.space, work, outcomes, most_inputs=self.chunk)
-        ready = splitter.next(self._pace.trials(splitter.left(), self.workers))
-        if ready is None:
-            return
-        first: list[TrialTask] = [ready]
-        needs_clean = self.subject.oracle.needs_clean
-
-        def cut(actors: int) -> TrialTask | None:
-            task = first.pop() if first else splitter.next(self._pace.trials(splitter.left(), actors))
-            if task is None or not needs_clean or task.configurations[0] == 0:
-                return task
-            return replace(task, references=self.references.get(task.places))
-
-        pool, looked = self._actors.pool(self._measuring), 0.0
-        self.workers = pool.size
-        with self._actors.ended_by_errors(), closing(pool.run(cut, self.interrupted)) as results:
-            for task, measured in results:
-                self._pace.note(task.trials(), measured.seconds)
-                if time.monotonic() - looked > LOOK_AROUND_EVERY:
-                    self.where, looked = pool.where(), time.monotonic()
-                for one in measured.outcomes(task):
-                    if one.reference is not None:
-                        self.references.put(one.places, one.reference)
-                    hand_over(one)
-                if self.interrupted():
-                    raise KeyboardInterrupt
-
-
 class RayWorkers(Workers):
     """Actors of a Ray cluster, each with the current job in memory.
 
@@ -192,6 +115,73 @@ class RayWorkers(Workers):
         self._end = weakref.finalize(self, _end, pool, cluster)
         self._pool = pool
         return pool
+
+
+class RayExecutor(RayWorkers, Executor):
+    """Actors of a Ray cluster, each with the subject in memory; other options are those of `RayWorkers`."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        *,
+        batch_size: int | None = None,
+        workers: int | None = None,
+        interrupted: Callable[[], bool] = lambda: False,
+        address: str | None = None,
+        actors: int | None = None,
+        cpus: float = 1.0,
+        gpus: float = 0.0,
+    ) -> None:
+        super().__init__(workers=workers, interrupted=interrupted, address=address, actors=actors, cpus=cpus, gpus=gpus)
+        self._measuring = Measuring(subject, batch_size, self.wanted.cpus)
+        # Sizes of batches and chunks as in an actor, and a store for references.
+        here = LocalExecutor(subject, batch_size=batch_size, workers=1)
+        self.subject, self.batch_size, self.chunk = subject, here.batch_size, here.chunk
+        self.references = here.references
+        self.workers = self.wanted.actors or default_workers(subject.model)  # until the cluster is asked
+        self._pace = TaskPace()
+
+    def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
+        if not self.subject.oracle.needs_clean:
+            self._run(work, outcomes, hand_over)
+            return
+        self._run(Work(np.zeros(1, np.int64), work.union()), outcomes, hand_over)
+        rest, places = work.configurations != 0, work.places
+        if isinstance(places, list):
+            places = [places[row] for row in np.flatnonzero(rest)]
+        self._run(Work(work.configurations[rest], places), outcomes, hand_over)
+
+    def close(self) -> None:
+        super().close()
+        self.where = ""
+
+    def _run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
+        splitter = TaskSplitter(self.subject.space, work, outcomes, most_inputs=self.chunk)
+        ready = splitter.next(self._pace.trials(splitter.left(), self.workers))
+        if ready is None:
+            return
+        first: list[TrialTask] = [ready]
+        needs_clean = self.subject.oracle.needs_clean
+
+        def cut(actors: int) -> TrialTask | None:
+            task = first.pop() if first else splitter.next(self._pace.trials(splitter.left(), actors))
+            if task is None or not needs_clean or task.configurations[0] == 0:
+                return task
+            return replace(task, references=self.references.get(task.places))
+
+        pool, looked = self.pool(self._measuring), 0.0
+        self.workers = pool.size
+        with self.ended_by_errors(), closing(pool.run(cut, self.interrupted)) as results:
+            for task, measured in results:
+                self._pace.note(task.trials(), measured.seconds)
+                if time.monotonic() - looked > LOOK_AROUND_EVERY:
+                    self.where, looked = pool.where(), time.monotonic()
+                for one in measured.outcomes(task):
+                    if one.reference is not None:
+                        self.references.put(one.places, one.reference)
+                    hand_over(one)
+                if self.interrupted():
+                    raise KeyboardInterrupt
 
 
 def _end(pool: ActorPool, cluster: Cluster) -> None:

@@ -33,16 +33,12 @@ AnyJob: TypeAlias = Job[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class TrialTask:
-    """Tests and the inputs that each still needs, of one block of inputs.
-
-    `wanted` is a table (tests × places) as bits, None if every test needs every place. `references` are what the oracle
-    needs of the clean outputs, a row for each place; None if it needs nothing, or if the task is to find them.
-    """
+    """Tests and the inputs that each still needs, of one block of inputs."""
 
     configurations: Ids
     places: Places
-    wanted: Bits | None
-    references: Array | None = None
+    wanted: Bits | None  # a table (tests × places), None if every test needs every place
+    references: Array | None = None  # what the oracle needs of the clean outputs, if it needs and has them
 
     @classmethod
     def of(cls, configurations: Ids, places: Places, table: Bools) -> TrialTask:
@@ -68,10 +64,7 @@ class TrialTask:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The results of a task: a bit and the values kept of each trial, test by test in the order of the task's table.
-
-    `reference` are the rows for the clean test, if it was one of them; `seconds` is the time of the actor.
-    """
+    """A bit and the values kept of each trial of a task, test by test, references of the clean test, and the time."""
 
     passed: Bits
     kept: dict[str, NDArray[np.float32]]

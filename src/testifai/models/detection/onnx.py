@@ -177,10 +177,7 @@ def _shown(shape: Sequence[int | None]) -> str:
 
 
 def suppress(boxes: Boxes, overlap: float, most: int) -> Boxes:
-    """Non-maximum suppression: drop boxes that overlap (IoU) a more confident one of their class by more.
-
-    The most confident come first; equals keep their order.
-    """
+    """Drop boxes that overlap (IoU) a more confident one of their class by more; return the best first."""
     ranked = boxes[np.argsort(-boxes[:, CONFIDENCE], kind="stable")[:CANDIDATES]]
     rivals = ious(ranked, ranked) > overlap
     rivals &= ranked[:, None, CLASS] == ranked[None, :, CLASS]
@@ -202,10 +199,7 @@ def choose(
     least: float,
     overlap: float | None,
 ) -> Boxes:
-    """Return the most confident boxes of an image, of at least `least`, in its pixels, best first.
-
-    With an `overlap`, boxes that overlap a more confident one of their class by more are dropped.
-    """
+    """Return the best boxes of an image, in its pixels, with a score of at least `least`; suppressed by `overlap`."""
     likely = np.flatnonzero(scores.max(axis=1) >= least)
     row, label = np.nonzero(scores[likely] >= least)
     row = likely[row]

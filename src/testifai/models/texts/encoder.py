@@ -183,10 +183,7 @@ class Encoder:
 
 
 class EncoderModel(TextModel):
-    """A classifier of texts or of pairs of texts: an encoder and a head on its embeddings.
-
-    `head` is a `Head` or its path, by default head.npz in the encoder's folder. `features` are the head's inputs.
-    """
+    """A classifier of texts or of pairs: an encoder and a head, by default head.npz in the encoder's folder."""
 
     outputs = "scores"
     features_output = "features"
