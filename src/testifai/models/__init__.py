@@ -24,23 +24,9 @@ from testifai.support.options_base import make_part
 from testifai.support.registry import Registry
 
 __all__ = [
-    "ADAPTERS",
-    "DeviceModel",
-    "Guess",
-    "Model",
-    "ModelPart",
-    "Outputs",
-    "Preprocess",
-    "PythonModel",
-    "align_labels",
-    "check_outputs",
-    "from_torch",
-    "guess",
-    "load",
-    "onnx_as_torch",
-    "recognise",
-    "wrap",
-]
+    "ADAPTERS", "DeviceModel", "Guess", "Model", "ModelPart", "Outputs", "Preprocess", "PythonModel", "align_labels",
+    "check_outputs", "from_torch", "guess", "load", "onnx_as_torch", "recognise", "wrap",
+]  # fmt: skip
 
 ADAPTERS = Registry(
     "model",

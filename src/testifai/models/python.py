@@ -45,8 +45,7 @@ class ForeignModel(Model):
         return hasattr(self.given, "traced")
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
-        call = self.given.traced if self.traces_layers else super().traced
-        found: tuple[Array, Array] = call(batch, layer)
+        found: tuple[Array, Array] = getattr(self.given, "traced", super().traced)(batch, layer)
         return found
 
 

@@ -65,7 +65,7 @@ def test_a_node_with_another_version_is_refused():
     pool = ActorPool.__new__(ActorPool)
     pool._ray = SimpleNamespace(get=lambda answer: ("0.0.1", "node7"))
     with pytest.raises(InputError, match=f"workers: node7 has testifai 0.0.1, this is {VERSION}; install the same"):
-        pool._check_same(_Seat(None, None, None))
+        pool._check_loaded(_Seat(None, None, None))
 
 
 def test_modules_of_a_spec_are_found_where_they_were(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testifai.models.detection.letterbox import Letterbox
+from testifai.models.detection.onnx import Letterbox
 
 
 @given(

@@ -103,7 +103,11 @@ class ActorPool:
             if not busy and (failure is not None or not waiting):
                 break
             idle_since = time.monotonic() if any(seat.ready for seat in self._seats) else idle_since
-            self._check_started(idle_since)
+            if time.monotonic() - idle_since > STARTED_WITHIN:
+                raise InputError(
+                    f"workers: no actor could start on the Ray cluster within {STARTED_WITHIN:.0f} s; are its "
+                    "resources taken by others? (ray status)"
+                )
             arrived, _ = self._ray.wait(list(answers), timeout=LOOK_EVERY) if answers else ([], [])
             if interrupted():
                 raise KeyboardInterrupt
@@ -159,8 +163,7 @@ class ActorPool:
         """Return a task with its answer, None for other messages."""
         try:
             if answer == seat.loaded:
-                self._check_same(seat)
-                self._load(seat)
+                self._check_loaded(seat)
                 return None
             answers = self._ray.get(answer)
         except self._ray.exceptions.RayTaskError:
@@ -172,7 +175,11 @@ class ActorPool:
         self._losses.pop(id(task), None)
         return task, answers
 
-    def _load(self, seat: _Seat) -> None:
+    def _check_loaded(self, seat: _Seat) -> None:
+        """Raise InputError if an actor has another version, whose outcomes could differ, or cannot load the job."""
+        version, host = self._ray.get(seat.about)
+        if version != VERSION:
+            raise InputError(f"workers: {host} has testifai {version}, this is {VERSION}; install the same everywhere")
         try:
             self._ray.get(seat.loaded)
         except self._ray.exceptions.RayTaskError as error:
@@ -185,19 +192,16 @@ class ActorPool:
             ) from None
         seat.ready = True
 
-    def _check_same(self, seat: _Seat) -> None:
-        """Raise InputError if an actor has another version: its outcomes could differ."""
-        version, host = self._ray.get(seat.about)
-        if version != VERSION:
-            raise InputError(f"workers: {host} has testifai {version}, this is {VERSION}; install the same everywhere")
-
     def _replace(self, seat: _Seat, again: deque[Task], error: BaseException) -> None:
         """Queue the tasks of a lost actor again, and start another one."""
         self._dismiss(seat)
         self._seats.remove(seat)
         again += seat.tasks.values()
-        if not seat.ready and (reason := _broken(error)) is not None:
-            raise InputError(f"workers: an actor cannot start: {reason}; is testifai {VERSION} on every node?")
+        reasons = [line.strip() for line in str(error).splitlines() if "Error: " in line]
+        if not seat.ready and reasons:
+            raise InputError(
+                f"workers: an actor cannot start: {reasons[-1][:200]}; is testifai {VERSION} on every node?"
+            )
         first = next(iter(seat.tasks.values()), None)  # the one that it was running
         if first is not None:
             self._losses[id(first)] = self._losses.get(id(first), 0) + 1
@@ -208,23 +212,10 @@ class ActorPool:
                 )
         self._seats.append(self._hire())
 
-    def _check_started(self, since: float) -> None:
-        if time.monotonic() - since > STARTED_WITHIN:
-            raise InputError(
-                f"workers: no actor could start on the Ray cluster within {STARTED_WITHIN:.0f} s; are its resources "
-                "taken by others? (ray status)"
-            )
-
 
 def _cause(error: Any) -> BaseException:
     cause = error.cause
     return cause if isinstance(cause, BaseException) else error
-
-
-def _broken(error: BaseException) -> str | None:
-    """Return why actors cannot start on a node, None if the node was only lost."""
-    lines = [line.strip() for line in str(error).splitlines() if "Error: " in line]
-    return lines[-1][:200] if lines else None
 
 
 def _import_path() -> list[str]:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from testifai.models.detection.letterbox import Size
 from testifai.support.types import Array
 
+Size = tuple[int, int]  # height, width
 Shapes = Sequence[Sequence[int | None]]
 Decoded = tuple[Array, Array]  # corners (images, boxes, 4) in pixels of the canvas, scores (images, boxes, classes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -11,18 +12,62 @@ from numpy.typing import NDArray
 
 from testifai.data.annotations import CLASS, CONFIDENCE, MOST, Boxes, ious, pack
 from testifai.errors import InputError, suggest
-from testifai.models.detection.heads import HEADS, Head, Shapes, recognise
-from testifai.models.detection.letterbox import Letterbox, Placed, Size
+from testifai.models.detection.heads import HEADS, Head, Shapes, Size, recognise
 from testifai.models.onnx_session import DTYPES, OnnxFile, infer, sizes
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.support import validation
 from testifai.support.batches import Batch
+from testifai.support.optional_imports import cv2
 from testifai.support.types import Array, Record
 
 Fit = Literal["centre", "corner", "stretch"]
 LEAST, OVERLAP = 0.01, 0.45  # usual least score, and overlap for non-maximum suppression
 CANDIDATES = 300  # most confident boxes of an image that non-maximum suppression sees
+GREY = 114  # of a canvas around an image
 TOGETHER = 8  # images per inference; more are no quicker on a CPU
+
+
+@dataclass(frozen=True)
+class Letterbox:
+    """Fits images to a grey canvas, in its middle or first corner; `stretch` ignores their proportions."""
+
+    canvas: Size
+    centred: bool = True
+    stretch: bool = False
+
+    def placed(self, size: Size) -> Placed:
+        """Return the position of images of a size."""
+        (height, width), (tall, wide) = size, self.canvas
+        if self.stretch:
+            return Placed((tall / height, wide / width), (0, 0), self.canvas)
+        scale = min(tall / height, wide / width)
+        fitted = min(tall, round(height * scale)), min(wide, round(width * scale))
+        corner = ((tall - fitted[0]) // 2, (wide - fitted[1]) // 2) if self.centred else (0, 0)
+        return Placed((scale, scale), corner, fitted)
+
+    def __call__(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        place = self.placed((images.shape[1], images.shape[2]))
+        if place.size == images.shape[1:3] == self.canvas:
+            return images
+        (top, left), (height, width) = place.corner, place.size
+        canvases = np.full((len(images), *self.canvas, *images.shape[3:]), GREY, np.uint8)
+        for canvas, image in zip(canvases, images, strict=True):
+            resized = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
+            canvas[top : top + height, left : left + width] = resized.reshape(height, width, *canvas.shape[2:])
+        return canvases
+
+
+@dataclass(frozen=True)
+class Placed:
+    scale: tuple[float, float]  # down, across
+    corner: tuple[int, int]  # top, left
+    size: Size
+
+    def back(self, corners: NDArray[np.floating], size: Size) -> NDArray[np.float32]:
+        """Return boxes (…, 4) on the canvas as boxes on images of this size, clipped at their edges."""
+        (down, across), (top, left), (height, width) = self.scale, self.corner, size
+        moved = (corners - np.array([left, top, left, top])) / np.array([across, down, across, down])
+        return np.asarray(np.clip(moved, 0, np.array([width, height, width, height])), np.float32)
 
 
 class AnySizeError(InputError):
