@@ -198,10 +198,7 @@ class Interrupts:
 
 
 class Executor(Threads):
-    """Runs work and passes on outcomes batch by batch, in the caller's thread; runs other jobs too.
-
-    The outcomes depend on the subject and the work alone, never on batch size, workers or interruptions.
-    """
+    """Runs work and passes on outcomes in batches, which depend on the subject and the work alone; runs jobs too."""
 
     subject: Subject
     batch_size: BatchSize

@@ -42,11 +42,7 @@ class CompositeBatch:
 
 
 class TreePaths:
-    """The path of each test through a prefix tree, by numbers of nodes.
-
-    A node has a higher number than its parent, and nodes of one step follow each other as far as that allows: all of
-    them if perturbations are applied in the order of the axes.
-    """
+    """The path of each test, by numbers of nodes: parents before children, nodes of one step together if possible."""
 
     def __init__(self, tree: Node) -> None:
         found, waiting = [], [_Found(tree, tree, 0, (0, (-1, 0)))]
@@ -111,10 +107,7 @@ class Waiting(Generic[Held]):
 
 
 class TreeWalk(ABC, Generic[Held]):
-    """One chunk's depth-first walk through the tree, collecting perturbed inputs into full batches for the model.
-
-    Neighbouring branches are perturbed together as long as they have no more trials than a chunk.
-    """
+    """One chunk's depth-first walk; neighbouring branches are perturbed together up to the trials of a chunk."""
 
     def __init__(self, executor: Executor, work: Work, paths: TreePaths, piece: Piece) -> None:
         self.executor = executor

@@ -43,9 +43,8 @@ _LISTED = 30  # most tensors that a message lists
 class OnnxModel(OnnxFile):
     """A model in an ONNX file with one input.
 
-    `output` and `features` name outputs of the graph. By default the scores are the 2-D output of floats (by name, then
-    by the fewest columns), else a 1-D output of integers is used as labels, and features are found by name. `layout`
-    and `scale` are guessed from the first batch if not given (see `preprocess.guess`).
+    By default scores are the 2-D `output` of floats (by name, then by the fewest columns), else labels a 1-D output of
+    integers, and `features` are found by name. `layout` and `scale` are guessed from a batch (see `preprocess.guess`).
     """
 
     def __init__(

@@ -1,9 +1,8 @@
 """Contents of an ONNX file: inner tensors, external files, operators, and its graph.
 
-An ONNX file is a protocol buffer. All but `read_graph` needs no package `onnx`, by two facts of the format. Fields
-carry their numbers (onnx/onnx.proto), so names of tensors can be read without knowing the rest. And a message that
-occurs twice is merged, lists appended: a graph with nothing but one more output, written after the model, is added to
-the model's own graph.
+An ONNX file is a protocol buffer (onnx/onnx.proto); all but `read_graph` needs no package `onnx`. Fields carry their
+numbers, so some can be read without knowing the rest. A message that occurs twice is merged, lists appended: a graph
+with nothing but one more output, written after the model, is added to the model's own graph.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """ONNX operators on PyTorch tensors (https://onnx.ai/onnx/operators).
 
-A function takes an operator's inputs in order (None for an absent optional one) and its attributes by name, with ONNX's
-defaults; attributes that became inputs keep their name. Integers that describe shapes are tensors in host memory, so
-that reading them does not wait for a device.
+A function takes an operator's inputs in order (None if absent) and attributes by name; attributes that became inputs
+keep their name. Integers for shapes are tensors in host memory: reading them does not wait for a device.
 """
 
 from __future__ import annotations

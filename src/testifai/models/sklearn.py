@@ -23,11 +23,9 @@ from testifai.support.types import Array
 class SklearnModel(TableModel):
     """A fitted estimator: scores from predict_proba or decision_function, else what predict returns.
 
-    Column j of the scores, and label j, represent `estimator.classes_[j]`; classes other than 0 … k − 1 are in
-    `class_values`, by which `outputs.align_labels` turns the data's labels into columns. A binary decision d becomes
-    the columns (−d, d). Several labels per input (a table from predict_proba, or a list of tables, one each) become one
-    column of probabilities per label. Images are flattened to the number of columns that the estimator was fitted on.
-    Columns of a table are found by name if the estimator stores their names.
+    Column j of the scores, and label j, represent `estimator.classes_[j]`. A binary decision d becomes the columns
+    (−d, d). Several labels per input (a table from predict_proba, or a list of tables, one each) become one column of
+    probabilities per label. Images are flattened; columns of a table are found by name if the estimator stores names.
     """
 
     thread_safe = True  # predicting does not change an estimator

@@ -35,9 +35,7 @@ class TorchModel(DeviceModel):
     """A module in evaluation mode, without gradients.
 
     Images of integers, (N, H, W) or (N, H, W, C), are passed as float32 NCHW in 0 … 1 unless `layout`, `scale`, `mean`
-    or `std` are given; other inputs are unchanged. `mean` and `std` default to those of the module's `pretrained_cfg`,
-    if it has one. The module is moved to `device`, if given. It is in evaluation mode while it is called; afterwards
-    each of its submodules is in the mode it was in.
+    or `std` are given, or `pretrained_cfg` of the module has mean and std; other inputs are unchanged.
     """
 
     thread_safe = False  # torch spreads one call over its own threads

@@ -63,11 +63,7 @@ class PipelineModel(Model):
 
 
 class TransformersModel(TextModel):
-    """A sequence classifier, from texts or pairs of texts to logits; with one output a regression with values.
-
-    The folder needs config.json, weights (.safetensors, or .bin read as tensors alone) and the tokenizer's files;
-    nothing is downloaded and no code in it is run.
-    """
+    """A sequence classifier in a folder, from texts or pairs of texts to logits; with one output a regression."""
 
     features_output = "features"
 

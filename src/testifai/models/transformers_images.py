@@ -142,11 +142,7 @@ def is_image_folder(folder: Path) -> bool:
 
 
 class TransformersImageModel(TorchModel):
-    """An image classifier, with the size, scale, mean and std in its folder.
-
-    The folder needs config.json, weights and preprocessor_config.json; nothing is downloaded and no code in it is run.
-    Images are resized after they were perturbed.
-    """
+    """An image classifier in a folder, which has the size, scale, mean and std of its images."""
 
     def __init__(
         self,

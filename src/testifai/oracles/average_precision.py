@@ -1,8 +1,7 @@
 """Mean average precision as COCO defines it, from detections matched image by image.
 
-Ten thresholds of overlap from 0.5 to 0.95, precision interpolated at 101 recalls, the hundred most confident boxes of a
-class and image, boxes of every size (Lin et al., "Microsoft COCO", 2014, and its evaluation code's rules for crowds).
-Boxes are matched once; a mean over other images, or with weights, costs a sort.
+Ten thresholds of overlap, precision interpolated at 101 recalls, the hundred most confident boxes of a class and image
+(Lin et al., "Microsoft COCO", 2014, and its evaluation code's rules for crowds). A weighted mean costs a sort.
 """
 
 from __future__ import annotations

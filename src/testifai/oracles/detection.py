@@ -62,8 +62,7 @@ def match(found: Boxes, expected: Boxes, iou: float, confidence: float) -> Match
 class Detection(LabelsOrClean):
     """Passes if the F1 of the boxes found, of at least a confidence, is at least `f1`; matched by class and overlap.
 
-    Expected are the labelled boxes or, without labels or `against` "clean", those found on the clean image, moved as
-    the configuration moves the image.
+    Expected are the labels or, without them or `against` "clean", boxes found on the clean image, moved with the image.
     """
 
     name = "detection"

@@ -15,10 +15,9 @@ from testifai.support.validation import number, whole
 class Segmentation(LabelsOrClean):
     """Passes if the mean intersection over union of an image's classes, which is its value, is at least `iou`.
 
-    The classes of an image are those expected or found on it. Outputs are label maps (N, H, W), or scores
-    (N, classes, H, W), of which the highest counts. Expected are the data's maps or, without labels or `against`
-    "clean", those of the clean image, moved as the configuration moves the image. Pixels labelled `void`, and those
-    that nothing moved to, are not judged.
+    Classes are those expected or found on the image. Outputs are label maps (N, H, W), or scores (N, classes, H, W).
+    Expected are the data's maps or, without labels or `against` "clean", those of the clean image, moved with the
+    image. Pixels labelled `void`, and those that nothing moved to, are not judged.
     """
 
     name = "segmentation"

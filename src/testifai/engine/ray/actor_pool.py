@@ -219,11 +219,7 @@ def _cause(error: Any) -> BaseException:
 
 
 def _import_path() -> list[str]:
-    """Return the folders of modules here: `sys.path`, and those of user modules outside it.
-
-    Installed packages are found on a node anyway; a folder inside one (sklearn's, with `tests` and `utils`) would hide
-    folders of the user.
-    """
+    """Return the folders of modules here, `sys.path` and others, except those within installed packages."""
     places = list(dict.fromkeys(str(Path(entry or ".").absolute()) for entry in sys.path))
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)

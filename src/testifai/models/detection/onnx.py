@@ -77,9 +77,8 @@ class AnySizeError(InputError):
 class OnnxDetector(OnnxFile):
     """A detector in an ONNX file; `head` is the format of its outputs, by default inferred from their shapes.
 
-    Images of any size are fitted to the `size` (height, width) that the graph takes: undistorted in the middle of a
-    grey canvas or at its first corner, or stretched. Boxes below the score `confidence` are dropped; of two boxes of a
-    class with an overlap of at least `nms`, the less confident one is. Other defaults are the usual ones of the head.
+    Images of any size are fitted to the `size` (height, width) that the graph takes. Boxes below the score `confidence`
+    are dropped; of two boxes of a class with a larger overlap than `nms`, the less confident one is.
     """
 
     outputs = "boxes"

@@ -1,7 +1,4 @@
-"""Sentence encoders in the folder format of sentence-transformers, with a linear head (needs the extra `text`).
-
-modules.json names a Transformer, a Pooling and perhaps a Normalize. Without it, the vectors of tokens are averaged.
-"""
+"""Sentence encoders in the folder format of sentence-transformers, with a linear head (needs the extra `text`)."""
 
 from __future__ import annotations
 

@@ -21,12 +21,7 @@ _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class OnnxTextModel(TextModel):
-    """From texts, or pairs of texts, to the graph's output.
-
-    Inputs of the graph are identified by name: input_ids and perhaps attention_mask and token_type_ids. A graph with a
-    fixed number of tokens or inputs gets padding; others get texts of equal length together. `output` and `features`
-    name outputs, as for other ONNX models.
-    """
+    """From texts, or pairs of texts, to a graph's output; its inputs are identified by name, or the only one."""
 
     def __init__(
         self,
