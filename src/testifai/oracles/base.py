@@ -40,9 +40,6 @@ class Oracle(ABC):
     decides_classes = False  # what it judges is the class that the model decides for
     moves: str | None = None  # what of labels and clean outputs moves along with the image: "boxes"
     score: str | None = None  # the name of its value, where every input has one in 0..1 and 1 is best, such as "f1"
-    # "module:function" that makes a `tensors.TensorJudge` of the oracle. A subclass may judge otherwise, so it does not
-    # inherit this.
-    device: ClassVar[str | None] = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -77,6 +74,35 @@ class Oracle(ABC):
         """Return name and options; `resolve` makes the same oracle of them (a function is only named)."""
         told = {option: getattr(self, option) for option in self._described}
         return {"use": self.name, **{option: value for option, value in told.items() if value is not None}}
+
+
+class TensorOracle(Oracle):
+    """An oracle of arrays and PyTorch tensors; a class that sets `tensors` itself is used on devices."""
+
+    tensors: ClassVar[bool]
+
+    @abstractmethod
+    def wanted(self, expected: Array | None, clean: Array | None) -> Array:
+        """Return the labels or the reference of the clean outputs, which outputs are compared with."""
+
+    @abstractmethod
+    def passes(self, outputs: Array, wanted: Array) -> Bools: ...
+
+    @abstractmethod
+    def value(self, outputs: Array, wanted: Array) -> NDArray[np.float32] | None: ...
+
+    def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
+        wanted = self.wanted(expected, clean)
+        return Outcome(self.passes(outputs, wanted), self.value(outputs, wanted))
+
+
+def on_tensors(oracle: Oracle, columns: int) -> TensorOracle | None:
+    """Return the oracle if it can judge n columns (0 for labels) on a device, where classes need at least two."""
+    given = oracle.given if isinstance(oracle, ForeignOracle) else oracle
+    # Not inherited: a subclass may judge otherwise.
+    if not isinstance(given, TensorOracle) or not vars(type(given)).get("tensors"):
+        return None
+    return given if columns > 1 or not oracle.decides_classes else None
 
 
 class LabelsOrClean(Oracle):

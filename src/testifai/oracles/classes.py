@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -19,7 +22,8 @@ def predicted(outputs: Array) -> NDArray[np.int64]:
     [1, 0]
     """
     if outputs.ndim == 2 and outputs.shape[1] > 1:
-        return np.asarray(outputs.argmax(axis=1), np.int64)
+        columns: NDArray[np.int64] = outputs.argmax(1)
+        return columns
     if outputs.ndim > 2:
         raise InputError(
             f"oracle: the model returned outputs of shape {outputs.shape} where a class is needed; for boxes use the "
@@ -66,8 +70,15 @@ def margin(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.float32] | N
     """
     if outputs.ndim != 2 or outputs.shape[1] < 2:
         return None
-    rows = np.arange(len(outputs))
-    others = outputs.astype(np.float32)
-    own = others[rows, labels]
-    others[rows, labels] = -np.inf
-    return np.asarray(own - others.max(axis=1))
+    xp = namespace(outputs)
+    scores = xp.asarray(outputs, dtype=xp.float32)
+    own = xp.arange(outputs.shape[1], device=outputs.device) == labels[:, None]
+    margins: NDArray[np.float32] = xp.amax(xp.where(own, scores, -xp.inf), 1) - xp.amax(
+        xp.where(own, -xp.inf, scores), 1
+    )
+    return margins
+
+
+def namespace(outputs: Array) -> ModuleType:
+    """Return numpy for an array and torch for a tensor."""
+    return np if isinstance(outputs, np.ndarray) else sys.modules["torch"]

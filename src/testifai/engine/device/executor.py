@@ -21,7 +21,7 @@ from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.models.base import DeviceModel
 from testifai.models.outputs import check_form, check_outputs
-from testifai.oracles.tensors import TensorJudge, on_tensors, predicted
+from testifai.oracles.base import TensorOracle, on_tensors
 from testifai.perturb import Perturbation
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.support.types import Array
@@ -37,7 +37,7 @@ class DeviceSubject:
     def __init__(self, subject: Subject, streams: DeviceStreams, precision: str, batch_size: BatchSize) -> None:
         self.subject, self.streams, self.precision, self.batch_size = subject, streams, precision, batch_size
         self._arrays_only: dict[str, bool] = {}  # by the name of an axis
-        self._twins: dict[int, TensorJudge | None] = {}
+        self._twins: dict[int, TensorOracle | None] = {}
         self._said: set[str] = set()
         if not isinstance(subject.model, DeviceModel):
             self.say(f"device: the model {subject.model.name} takes arrays: its batches are copied to this computer")
@@ -84,7 +84,7 @@ class DeviceSubject:
             subject.saw(outputs.shape)
         return outputs
 
-    def twin(self, outputs: Tensor) -> TensorJudge | None:
+    def twin(self, outputs: Tensor) -> TensorOracle | None:
         """Return the judge of outputs with this number of columns on the device, None if there is none."""
         columns = outputs.shape[1] if outputs.ndim == 2 else 0
         if columns not in self._twins:
@@ -204,16 +204,18 @@ class DeviceTreeWalk(TreeWalk[DeviceBatch]):
             return {"outputs": outputs}
         back, reference = {"finite": torch.isfinite(outputs).all().reshape(1)}, None
         if self.subject.oracle.needs_clean and clean:  # the clean test has batches of its own
-            reference = back["reference"] = twin.reference(outputs)
-            self.clean.put(at, reference, reference.new_zeros((len(self.places), *reference.shape[1:])))
+            fresh: Tensor = twin.reference(outputs)
+            reference = back["reference"] = fresh
+            self.clean.put(at, fresh, fresh.new_zeros((len(self.places), *fresh.shape[1:])))
         elif self.subject.oracle.needs_clean:
             reference = self.clean.get(at)
         labels = None if self.chunk.labels is None else self.chunk.labels[at]
-        back["passed"], value = twin.judge(outputs, labels, reference)
-        if "value" in self.subject.keep and value is not None:
-            back["value"] = value()
+        wanted = twin.wanted(labels, reference)
+        back["passed"] = twin.passes(outputs, wanted)
+        if "value" in self.subject.keep and (value := twin.value(outputs, wanted)) is not None:
+            back["value"] = value
         if "predicted" in self.subject.keep:
-            back["predicted"] = predicted(outputs).float()
+            back["predicted"] = outputs.argmax(1).float()
         return back
 
     def _outcomes(
