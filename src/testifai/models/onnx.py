@@ -95,19 +95,8 @@ class OnnxModel(OnnxFile):
 
     def preprocess_for(self, batch: Array) -> Preprocess:
         key = (batch.shape[1:], batch.dtype.str)
-        if key not in self._prepared:
-            self._prepared[key] = self._prepare(batch)
-        return self._prepared[key]
-
-    def placed(self, device: str) -> Model:
-        """Return this model on a PyTorch device, run by PyTorch; InputError if an operator is not supported there."""
-        for library in ("torch", "onnx"):
-            optional_imports.load(library, extra="torch")
-        from testifai.models.onnx_torch import OnnxTwin, onnx_as_torch
-
-        return OnnxTwin(self, onnx_as_torch(self.path, self.output), device, self.preprocess_for)
-
-    def _prepare(self, batch: Array) -> Preprocess:
+        if key in self._prepared:
+            return self._prepared[key]
         layout, scale = self._options["layout"], self._options["scale"]
         expects = self.input_shape or None
         if layout is None and expects is not None:
@@ -117,7 +106,16 @@ class OnnxModel(OnnxFile):
         elif scale is None:
             scale = "unit" if self.input_dtype.kind == "f" and batch.ndim > 2 else "raw"
         mean, std = self._options["mean"], self._options["std"]
-        return Preprocess(layout, scale, mean, std, self.input_dtype, expects)
+        self._prepared[key] = made = Preprocess(layout, scale, mean, std, self.input_dtype, expects)
+        return made
+
+    def placed(self, device: str) -> Model:
+        """Return this model on a PyTorch device, run by PyTorch; InputError if an operator is not supported there."""
+        for library in ("torch", "onnx"):
+            optional_imports.load(library, extra="torch")
+        from testifai.models.onnx_torch import OnnxTwin, onnx_as_torch
+
+        return OnnxTwin(self, onnx_as_torch(self.path, self.output), device, self.preprocess_for)
 
     def _open_with(self, layer: str) -> Any:
         if layer in [node.name for node in self._session.get_outputs()]:

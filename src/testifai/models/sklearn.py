@@ -45,7 +45,9 @@ class SklearnModel(TableModel):
             in_order = values.dtype.kind in "biuf" and np.array_equal(values, np.arange(len(values)))
             self.class_values = None if in_order else values
         self._method = _score_method(estimator)
-        if self._method == "decision_function" and _is_one_against_one(estimator, self.classes):
+        last = getattr(estimator, "steps", [(None, estimator)])[-1][1]  # of a pipeline
+        one_against_one = getattr(last, "decision_function_shape", "ovr") == "ovo" and (self.classes or 0) > 2
+        if self._method == "decision_function" and one_against_one:  # columns are pairs of classes
             self._method = None
         names = getattr(estimator, "feature_names_in_", None)
         self.columns = None if names is None else tuple(map(str, names))
@@ -125,12 +127,6 @@ def _is_regressor(estimator: object) -> bool:
 
 def _score_method(estimator: object) -> str | None:
     return next((name for name in ("predict_proba", "decision_function") if hasattr(estimator, name)), None)
-
-
-def _is_one_against_one(estimator: object, classes: int | None) -> bool:
-    """Return True if decisions have one column per pair of classes instead of one per class."""
-    last = getattr(estimator, "steps", [(None, estimator)])[-1][1]  # of a pipeline
-    return getattr(last, "decision_function_shape", "ovr") == "ovo" and (classes or 0) > 2
 
 
 class SkopsModel(SklearnModel):

@@ -111,9 +111,6 @@ def out_of_memory(error: BaseException | None) -> bool:
 
 AHEAD = 3  # batches on the device before the first of them is waited for
 
-# From the arrays of a batch to outcomes.
-Finish = Callable[[list[Array]], Iterable[BatchOutcome]]
-
 
 class ResultQueue:
     """Batches on the device, in order."""
@@ -122,7 +119,7 @@ class ResultQueue:
         self.streams = streams
         self._waiting: deque[Callable[[], Iterable[BatchOutcome]]] = deque()
 
-    def send(self, tensors: Sequence[Tensor], finish: Finish) -> None:
+    def send(self, tensors: Sequence[Tensor], finish: Callable[[list[Array]], Iterable[BatchOutcome]]) -> None:
         """Start to copy a batch's results to the CPU, where `finish` makes outcomes of them."""
         forms = [(one.dtype, tuple(one.shape)) for one in tensors]
         arrived = self.streams.down(packed(tensors))

@@ -50,32 +50,38 @@ class Head(ABC):
 
 
 class _Rows(Head):
-    """One output (images, boxes, 5 + classes): centre, size, objectness, a score per class."""
+    """One output (images, boxes, columns): centre, size, perhaps objectness, a score per class."""
 
-    anchors: int  # boxes for each cell
+    anchors = 1  # boxes for each cell
+    objectness = True
+    transposed = False  # (images, columns, boxes)
 
     def fits(self, shapes: Shapes, canvas: Size) -> bool:
-        return len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][1] == self.anchors * cells(canvas)
+        boxes = 2 if self.transposed else 1
+        return len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][boxes] == self.anchors * cells(canvas)
 
     def form(self, canvas: Size) -> str:
-        return f"(N, {self.anchors * cells(canvas)}, 5 + classes)"
+        boxes, columns = str(self.anchors * cells(canvas)), f"{5 if self.objectness else 4} + classes"
+        return f"(N, {columns}, {boxes})" if self.transposed else f"(N, {boxes}, {columns})"
 
     def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
         rows = np.asarray(outputs[0], np.float32)
-        return corners(self._centred(rows[..., :4], canvas)), rows[..., 4:5] * rows[..., 5:]
+        rows = rows.transpose(0, 2, 1) if self.transposed else rows
+        scores = rows[..., 4:5] * rows[..., 5:] if self.objectness else rows[..., 4:]
+        return corners(self._centred(rows[..., :4], canvas)), scores
 
     def _centred(self, boxes: Array, canvas: Size) -> Array:
         return boxes
 
     def classes(self, shapes: Shapes) -> int | None:
-        return None if shapes[0][2] is None else shapes[0][2] - 5
+        columns = shapes[0][1 if self.transposed else 2]
+        return None if columns is None else columns - (5 if self.objectness else 4)
 
 
 class YoloX(_Rows):
     """One box for each cell of three grids; inputs are integers, blue first, in the first corner of the canvas."""
 
     name = "yolox"
-    anchors = 1
     scale = "raw"
     bgr = True
     centred = False
@@ -98,23 +104,12 @@ class YoloV5(_Rows):
     anchors = 3
 
 
-class YoloV8(Head):
-    """One output (images, 4 + classes, boxes): centre, size, a score per class."""
+class YoloV8(_Rows):
+    """One decoded box for each cell, without an objectness, classes along another axis."""
 
     name = "yolov8"
-
-    def fits(self, shapes: Shapes, canvas: Size) -> bool:
-        return len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][2] == cells(canvas)
-
-    def form(self, canvas: Size) -> str:
-        return f"(N, 4 + classes, {cells(canvas)})"
-
-    def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
-        rows = np.asarray(outputs[0], np.float32).transpose(0, 2, 1)
-        return corners(rows[..., :4]), rows[..., 4:]
-
-    def classes(self, shapes: Shapes) -> int | None:
-        return None if shapes[0][1] is None else shapes[0][1] - 4
+    objectness = False
+    transposed = True
 
 
 class Detr(Head):
