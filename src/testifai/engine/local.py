@@ -125,8 +125,6 @@ class _WorkerThreads:
         self.reports: queue.SimpleQueue[Reported] = queue.SimpleQueue()
         self.halt = False  # no further batches
         self.gone = False  # reports are not read any more
-        self.threads: list[threading.Thread] = []
-        self._ended: list[None] = []  # one for each thread that has
 
     def goes_on(self) -> bool:
         return not self.halt
@@ -145,21 +143,20 @@ class _WorkerThreads:
             try:
                 work()
             finally:
-                self._ended.append(None)
+                ended.append(None)
 
         # Daemons: after a second Ctrl-C, a batch in flight must not keep the process alive.
-        self.threads = [
-            threading.Thread(target=whole, daemon=True, name=f"testifai-{number}") for number in range(workers)
-        ]
+        ended: list[None] = []  # one for each thread
+        threads = [threading.Thread(target=whole, daemon=True, name=f"testifai-{number}") for number in range(workers)]
         started = 0
         try:
-            for thread in self.threads:
+            for thread in threads:
                 started += 1
                 thread.start()
             yield
         finally:
             self.halt = self.gone = True
-            while len(self._ended) < started and any(thread.is_alive() for thread in self.threads[:started]):
+            while len(ended) < started and any(thread.is_alive() for thread in threads[:started]):
                 time.sleep(0.002)
 
 

@@ -186,25 +186,19 @@ class Actor:
 
     def load(self, job: AnyJob, gpus: float) -> None:
         """Store a job; its model moves to a GPU if one was requested and exists."""
-        if gpus:
-            _to_gpu(job.model)
+        torch: Any = sys.modules.get("torch")
+        model, module = job.model, getattr(job.model, "module", None)
+        if gpus and torch is not None and isinstance(module, torch.nn.Module) and torch.cuda.is_available():
+            from testifai.models.torch import TorchModel
+
+            if isinstance(model, TorchModel):
+                # Ray shows the process its own GPUs alone; this is the first of them.
+                model.module, model.device = module.to("cuda"), torch.device("cuda")
         self._job = job
 
     def do(self, task: Any) -> Any:
         assert self._job is not None, "a job is loaded first"
         return self._job(task)
-
-
-def _to_gpu(model: Model) -> None:
-    """Move a PyTorch module to the first GPU that Ray shows to this process."""
-    torch: Any = sys.modules.get("torch")
-    module = getattr(model, "module", None)
-    if torch is None or not isinstance(module, torch.nn.Module) or not torch.cuda.is_available():
-        return
-    from testifai.models.torch import TorchModel
-
-    if isinstance(model, TorchModel):
-        model.module, model.device = module.to("cuda"), torch.device("cuda")
 
 
 FEWEST_INPUTS = 128  # per test of a task: calls for fewer cost more than splitting tests

@@ -18,7 +18,7 @@ from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.support import validation
 from testifai.support.batches import Batch
 from testifai.support.optional_imports import cv2
-from testifai.support.types import Array, Record
+from testifai.support.types import Record
 
 Fit = Literal["centre", "corner", "stretch"]
 LEAST, OVERLAP = 0.01, 0.45  # usual least score, and overlap for non-maximum suppression
@@ -139,22 +139,15 @@ class OnnxDetector(OnnxFile):
         images = [_in_colour(self.name, image) for image in batch]
         found: list[Boxes] = []
         for start in range(0, len(images), TOGETHER):
-            found += self._boxes(images[start : start + TOGETHER])
+            some = images[start : start + TOGETHER]
+            canvases = np.concatenate([self._fit(image[None]) for image in some])
+            ready = np.asarray(self._prepare(canvases[..., ::-1] if self._bgr else canvases))
+            outputs = infer(self._session, self._names, ready, self.name)
+            for box, score, image in zip(*self.head.decode(outputs, self.canvas), some, strict=True):
+                size = image.shape[0], image.shape[1]
+                placed = self._fit.placed(size)
+                found.append(choose(box, score, placed, size, least=self.confidence, overlap=self.nms))
         return pack(found, MOST)
-
-    def _boxes(self, images: list[NDArray[np.uint8]]) -> list[Boxes]:
-        canvases = np.concatenate([self._fit(image[None]) for image in images])
-        corners, scores = self.head.decode(self._run(canvases), self.canvas)
-        found = []
-        for box, score, image in zip(corners, scores, images, strict=True):
-            size = image.shape[0], image.shape[1]
-            placed = self._fit.placed(size)
-            found.append(choose(box, score, placed, size, least=self.confidence, overlap=self.nms))
-        return found
-
-    def _run(self, canvases: NDArray[np.uint8]) -> list[Array]:
-        ready = np.asarray(self._prepare(canvases[..., ::-1] if self._bgr else canvases))
-        return infer(self._session, self._names, ready, self.name)
 
     def _read_head(self, told: str | None) -> tuple[Head, list[str], Shapes]:
         """Return the format of the outputs, the names of those that are needed, and their shapes."""
