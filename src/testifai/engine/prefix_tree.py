@@ -110,10 +110,7 @@ class TreeWalk(ABC, Generic[Held]):
     """One chunk's depth-first walk; neighbouring branches are perturbed together up to the trials of a chunk."""
 
     def __init__(self, executor: Executor, work: Work, paths: TreePaths, piece: Piece) -> None:
-        self.executor = executor
-        self.subject = executor.subject
-        self.work = work
-        self.paths = paths
+        self.executor, self.subject, self.work, self.paths = executor, executor.subject, work, paths
         self.places, self.table = piece
         self.trials = np.count_nonzero(self.table, axis=1)
         self.complete = bool(self.table.all())

@@ -130,18 +130,11 @@ class DeviceTreeWalk(TreeWalk[DeviceBatch]):
     """Perturbs, calls the model and judges on the device; it waits only for results of earlier batches."""
 
     def __init__(
-        self,
-        executor: Executor,
-        on_device: DeviceSubject,
-        work: Work,
-        paths: TreePaths,
-        piece: Piece,
-        *,
-        chunk: Chunk,
-        results: ResultQueue,
+        self, executor: DeviceExecutor, work: Work, paths: TreePaths, piece: Piece, chunk: Chunk, results: ResultQueue
     ) -> None:
         super().__init__(executor, work, paths, piece)
-        self.on_device, self.streams, self.chunk, self.results = on_device, on_device.streams, chunk, results
+        self.on_device, self.streams = executor.on_device, executor.on_device.streams
+        self.chunk, self.results = chunk, results
         # Calls for many inputs are not joined: arranging them would take longer than a call.
         many = self.complete and len(self.places) >= MANY
         self.together = 0 if many else min(executor.chunk, TOGETHER)
@@ -307,8 +300,7 @@ class DeviceExecutor(Executor):
         with answering, closing(self.inputs.ahead(_needed(pieces))) as chunks:
             try:
                 for piece, chunk in chunks:
-                    walk = DeviceTreeWalk(self, self.on_device, work, paths, piece, chunk=chunk, results=returns)
-                    yield from walk.run(tree)
+                    yield from DeviceTreeWalk(self, work, paths, piece, chunk, returns).run(tree)
             except Exception:
                 # Keep what was measured before the failure.
                 yield from returns.finished(0)

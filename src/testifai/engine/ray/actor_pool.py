@@ -83,7 +83,7 @@ class ActorPool:
             self._seats = [self._hire() for _ in range(self.size)]
             return
         for seat in self._seats:
-            seat.loaded, seat.ready = self._load_into(seat.handle), False
+            seat.loaded, seat.ready = seat.handle.load.remote(self._job, self._wanted.gpus), False
 
     def where(self) -> str:
         ready, nodes = sum(seat.ready for seat in self._seats), self._cluster.nodes()
@@ -132,10 +132,7 @@ class ActorPool:
         handle = self._kind.options(
             num_cpus=self._wanted.cpus, num_gpus=self._wanted.gpus, scheduling_strategy="SPREAD"
         ).remote(os.getcwd(), _import_path())
-        return _Seat(handle, handle.about.remote(), self._load_into(handle))
-
-    def _load_into(self, handle: Handle) -> Reference:
-        return handle.load.remote(self._job, self._wanted.gpus)
+        return _Seat(handle, handle.about.remote(), handle.load.remote(self._job, self._wanted.gpus))
 
     def _dismiss(self, seat: _Seat) -> None:
         with suppress(Exception):  # it may be gone, and its cluster too

@@ -71,7 +71,7 @@ class TextNetwork:
                 validation.whole(f"model: {field}", value, least=1)
         self.folder, self.threads = folder, threads
         read_config(folder)
-        torch = optional_imports.load("torch", extra="text")
+        self._torch = optional_imports.load("torch", extra="text")
         # Folders differ in the precision of their weights, and versions of the library in how they load it.
         self.module = open_network(folder, kind, optional).float().eval()
         if device is not None:
@@ -80,7 +80,6 @@ class TextNetwork:
         self.tokenizer, self._takes_types = _tokenizer(folder, max_length)
         if getattr(self.module.config, "pad_token_id", None) is None:
             self.module.config.pad_token_id = -1  # no text has it: every token counts
-        self._torch = torch
 
     def rows(self, batch: Sequence[Text], read: Callable[[Any], Tensor], **options: bool) -> NDArray[np.float32]:
         """Return what `read` extracts from the network's outputs, a row per text; options are the network's."""
