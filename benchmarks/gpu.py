@@ -18,9 +18,10 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -29,7 +30,9 @@ from torch import Tensor, nn
 
 import testifai as ta
 from testifai import perturb
-from testifai.engine.device.streams import DeviceStreams
+from testifai.engine.base import BatchOutcome, Executor
+from testifai.engine.device.executor import DeviceSubject, DeviceTreeWalk
+from testifai.engine.device.streams import AHEAD, DeviceStreams, ResultQueue
 from testifai.engine.plan import Work
 from testifai.models.onnx_torch import onnx_as_torch
 from testifai.models.torch import TorchModel
@@ -121,24 +124,47 @@ PARTS = ("perturb", "infer", "judge", "copy", "record")
 
 
 class TimeSplit:
-    """Seconds for each part of the work. It waits for the device after every step, so the whole takes longer.
-
-    Set as `clock` of a `DeviceExecutor`.
-    """
+    """Seconds for each part of the work. It waits for the device after every step, so the whole takes longer."""
 
     def __init__(self, device: str) -> None:
         self.streams = DeviceStreams(device)
         self.seconds = dict.fromkeys(PARTS, 0.0)
 
     @contextmanager
-    def __call__(self, part: str) -> Iterator[None]:
-        self.streams.wait()
-        begin = time.perf_counter()
-        try:
+    def watching(self) -> Iterator[None]:
+        """Time the methods of device executors."""
+        finished, stream_results = ResultQueue.finished, Executor.stream_results
+
+        def finish(queue: ResultQueue, ahead: int = AHEAD) -> Iterator[BatchOutcome]:
+            return iter(list(finished(queue, ahead)))
+
+        def stream(executor: Executor, results: Any, hand_over: Callable[..., Any]) -> None:
+            stream_results(executor, results, self._timed("record", hand_over))
+
+        parts = (
+            (DeviceSubject, "perturb", self._timed("perturb", DeviceSubject.perturb)),
+            (DeviceSubject, "ask", self._timed("infer", DeviceSubject.ask)),
+            (DeviceTreeWalk, "judge", self._timed("judge", DeviceTreeWalk.judge)),
+            (ResultQueue, "send", self._timed("copy", ResultQueue.send)),
+            (ResultQueue, "finished", self._timed("copy", finish)),
+            (Executor, "stream_results", stream),
+        )
+        with ExitStack() as patches:
+            for owner, name, method in parts:
+                patches.enter_context(mock.patch.object(owner, name, method))
             yield
-        finally:
+
+    def _timed(self, part: str, run: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any, **options: Any) -> Any:
             self.streams.wait()
-            self.seconds[part] += time.perf_counter() - begin
+            begin = time.perf_counter()
+            try:
+                return run(*arguments, **options)
+            finally:
+                self.streams.wait()
+                self.seconds[part] += time.perf_counter() - begin
+
+        return timed
 
     def __str__(self) -> str:
         total = sum(self.seconds.values()) or 1.0
@@ -249,9 +275,8 @@ class Bench:
                 done[0] += len(measured.places)
 
             made.executor.run(Work(work.configurations, np.arange(8)), made.outcomes, lambda measured: None)
-            if profile:
-                split = made.executor.on_device.clock = TimeSplit(str(self.device))  # type: ignore[attr-defined]
-            with self.seconds() as taken:
+            split = TimeSplit(str(self.device))
+            with split.watching() if profile else nullcontext(), self.seconds() as taken:
                 made.executor.run(work, made.outcomes, count)
             if profile:
                 self.figures["resnet50 split"] = split.seconds
@@ -267,8 +292,9 @@ class Bench:
         return TorchModel(module, version=model_file), pair, AXES[data][: self.options.axes]
 
     def profile(self, name: str, made: Session) -> None:
-        split = made.executor.on_device.clock = TimeSplit(str(self.device))  # type: ignore[attr-defined]
-        made.run()
+        split = TimeSplit(str(self.device))
+        with split.watching():
+            made.run()
         self.figures[f"{name} split"] = split.seconds
         print(f"{name}: {split} (waiting after every step)", flush=True)
 

@@ -35,7 +35,7 @@ from replay import Grid, replay
 
 import testifai as ta
 from testifai.data import Data, load
-from testifai.models.texts.batching import of_equal_length
+from testifai.models.texts.base import of_equal_length
 from testifai.models.texts.encoder import Encoder, EncoderModel, Head, fit_head
 from testifai.present.export import write_grid
 

@@ -15,7 +15,7 @@ from evaluation.setting import MissingFileError, Setting
 from evaluation.tasks import Task
 from testifai import models, perturb, quality
 from testifai.data import load
-from testifai.models.detection.letterbox import Letterbox
+from testifai.models.detection.onnx import Letterbox
 from testifai.models.onnx_session import open_session
 from testifai.quality.bertscore import TokenEncoder, Vectors, load_encoder
 

@@ -74,7 +74,6 @@ def test_a_module_is_asked_where_the_run_is_and_stays_where_it_was():
     torch = pytest.importorskip("torch")
     module = torch.nn.Linear(3, 2)
     model = models.wrap(module)
-    assert model.placed(None) is model
     assert model.placed("cpu") is model
     elsewhere = model.placed("meta")
     assert (elsewhere.place, model.place) == ("meta", "cpu")

@@ -46,9 +46,6 @@ def test_classes_are_those_of_predict(estimator, outputs, labels, classes):
     assert model.classes == classes
     values = np.arange(classes) if model.class_values is None else model.class_values
     assert values[predicted(model(X))].tolist() == estimator.predict(X).tolist()
-    plain = SklearnModel(estimator, scores=False)
-    assert plain.outputs == "labels"
-    assert values[plain(X)].tolist() == estimator.predict(X).tolist()
 
 
 def test_labels_of_the_data_meet_the_columns():
@@ -72,14 +69,12 @@ def test_several_labels_per_input():
         assert np.array_equal(model(X) > 0.5, estimator.predict(X) == 1)
 
 
-def test_images_are_flattened_and_scaled():
+def test_images_are_flattened():
     digits = load_digits()
-    estimator = LogisticRegression(max_iter=500).fit(digits.data[:300] / 16, digits.target[:300])
+    estimator = LogisticRegression(max_iter=500).fit(digits.data[:300], digits.target[:300])
     images = digits.images[:50].astype(np.uint8)
-    model = SklearnModel(estimator, scale=1 / 16)
-    np.testing.assert_allclose(model(images), estimator.predict_proba(digits.data[:50] / 16))
-    plain = SklearnModel(estimator)
-    np.testing.assert_allclose(plain(images), estimator.predict_proba(digits.data[:50]))
+    model = SklearnModel(estimator)
+    np.testing.assert_allclose(model(images), estimator.predict_proba(digits.data[:50]))
     with pytest.raises(InputError, match="49 columns; LogisticRegression was fitted on 64"):
         model(images[:, :7, :7])
 

@@ -1,4 +1,4 @@
-"""Where a run is worked on: the one place that decides between arrays and tensors, executors and devices."""
+"""The choice between arrays and tensors, executors and devices."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ PRECISIONS = ("float32", "bf16")
 
 @dataclass(frozen=True)
 class Backend:
-    """The executor that fits, what it is told, and the model where it will be asked.
-
-    `identity` is what of this decides outcomes: on tensors, fields of noise come from another generator than on arrays.
-    Devices differ by rounding alone.
-    """
+    """An executor, its options, the model on its device, and the settings that change outcomes (`identity`)."""
 
     executor: Any
     model: Model
@@ -36,10 +32,7 @@ class Backend:
 def choose(
     executor: Any, device: str | None, precision: str, model: Model, data: Data, moves: str | None = None
 ) -> Backend:
-    """The backend for what was told: by default arrays, or tensors where the model is on an accelerator.
-
-    `moves` is what an oracle has moved along with images: that follows the draws of arrays, not of tensors.
-    """
+    """Return the backend of a run; what an oracle `moves` along with images is implemented on arrays alone."""
     told = dict(executor) if isinstance(executor, Mapping) else {"use": executor}
     use = told.get("use", "")
     if use not in (None, "device"):
@@ -47,7 +40,8 @@ def choose(
             raise InputError(f"device, precision: the executor {use!r} has none; leave them out, or the executor")
         return Backend(executor, model)
     device, precision = told.get("device", device), told.get("precision", precision)
-    texts, accelerator = are_texts(data.inputs), _accelerator(model)
+    texts = are_texts(data.inputs)
+    accelerator = model.place if isinstance(model, DeviceModel) and model.place.startswith("cuda") else None
     sizes = are_images(data.inputs) or (isinstance(data.inputs, LazyInputs) and data.inputs.ndim == 1)
     arrays = texts or sizes or moves is not None
     if device is None and use is None and (accelerator is None or arrays):
@@ -65,19 +59,13 @@ def choose(
             f"device: {device!r} is not for {what}, which are worked on as arrays: leave device out (where a model "
             "computes is said with the model)"
         )
-    where = _checked(device or accelerator or "cpu")
-    _check_kind(np.dtype(getattr(data.inputs, "dtype", None)))
+    where = _checked(device or accelerator or "cpu", np.dtype(getattr(data.inputs, "dtype", None)))
     identity = {"backend": "tensors", **({} if precision == "float32" else {"precision": precision})}
     return Backend("device", model.placed(where), {"device": where, "precision": precision}, identity)
 
 
-def _accelerator(model: Model) -> str | None:
-    """The accelerator that a model is on; None for the computer's own memory."""
-    return model.place if isinstance(model, DeviceModel) and model.place.startswith("cuda") else None
-
-
-def _checked(device: str) -> str:
-    """The device's full name, or an InputError that says which there are."""
+def _checked(device: str, dtype: np.dtype[Any]) -> str:
+    """Return the device's full name; InputError if it does not exist, or if inputs of the dtype do not fit there."""
     try:
         import torch
     except ImportError:
@@ -87,22 +75,17 @@ def _checked(device: str) -> str:
     known |= {name: name for name in there}
     if device not in known:
         raise InputError(f"device: {device!r} is not there; accepted: {', '.join(known)}")
-    return known[device]
-
-
-def _check_kind(dtype: np.dtype[Any]) -> None:
-    import torch
-
     try:
         torch.from_numpy(np.empty(0, dtype))
     except TypeError:
         raise InputError(
             f"device: inputs of dtype {dtype} do not fit into tensors; convert them, or leave device out"
         ) from None
+    return known[device]
 
 
 def hire(executor: Any, workers: int | None, model: Model) -> Workers:
-    """Actors of a cluster where the executor says so, else threads of this process, as many as told or as fit."""
+    """Return actors of a cluster if the executor is "ray", else threads of this process."""
     told = dict(executor) if isinstance(executor, Mapping) else {"use": executor}
     if told.get("use") != "ray":
         return Threads(workers or default_workers(model))

@@ -1,4 +1,4 @@
-"""What an executor is: it runs work somewhere and hands over what became of it."""
+"""Base classes of executors, which run work somewhere and return outcomes."""
 
 from __future__ import annotations
 
@@ -27,25 +27,20 @@ from testifai.support.types import Array, Bools
 
 
 def default_workers(model: Model) -> int:
-    """All cores for models that may be called from several threads at once, else one."""
+    """Return all cores for thread-safe models, else one."""
     if not model.thread_safe:
         return 1
-    # Not every system says which of its cores this process may use.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class BatchSize:
-    """How many inputs the model gets at a time: as told, or the quickest of a few sizes tried on the first batches.
-
-    It only ever changes the speed. Trying costs little: the batches tried are part of the work, and sizes are tried in
-    the order given only as far as they keep up.
-    """
+    """The model's batch size: as given, or the quickest of a few sizes tried on the first batches of the work."""
 
     SIZES = (32, 64, 128, 256, 512)
     MOST_BYTES = 4 << 20
     TRIES = 8
-    WORTH = 1.04  # a larger batch has to be this much quicker: it takes more memory, and timings are noisy
-    FAR = 1.3  # times as long as the quickest: sizes beyond one that is so slow are not tried
+    WORTH = 1.04  # least speedup of a larger batch: it takes more memory, and timings are noisy
+    FAR = 1.3  # times as long as the quickest: sizes after one this slow are not tried
 
     def __init__(
         self,
@@ -63,18 +58,16 @@ class BatchSize:
         self._best: int | None = self._sizes[0] if len(self._sizes) == 1 else None
 
     def next(self) -> int:
-        """The size to use now."""
         return self._best or min(self._promising(), key=lambda size: len(self._seconds[size]))
 
     def limit(self, most: int) -> None:
-        """Use no size above this one from now on, told or not: memory does not suffice for more."""
+        """Use no larger size any more, not even one that was given: memory does not suffice."""
         self._sizes = [size for size in self._sizes if size <= most] or [most]
         self._seconds = {size: self._seconds.get(size, []) for size in self._sizes}
         if len(self._sizes) == 1 or (self._best is not None and self._best > most):
             self._best = max(self._sizes)
 
     def note(self, inputs: int, seconds: float) -> None:
-        """How long the model took for a batch."""
         if self._best is not None or inputs not in self._seconds:
             return
         self._seconds[inputs].append(seconds / inputs)
@@ -84,7 +77,7 @@ class BatchSize:
             self._best = min(size for size in tried if self._quickest(size) <= limit)
 
     def _promising(self) -> list[int]:
-        """The sizes up to one after the best that was tried often enough and is far slower."""
+        """Return the sizes before the first one after the best that was tried often enough and is far slower."""
         best = min(self._sizes, key=self._quickest)
         for place in range(self._sizes.index(best) + 1, len(self._sizes)):
             size = self._sizes[place]
@@ -94,12 +87,12 @@ class BatchSize:
         return self._sizes
 
     def _quickest(self, size: int) -> float:
-        """The fastest try of a size: whatever else the machine does only ever adds time."""
+        """Return the fastest try of a size: other load only adds time."""
         return min(self._seconds[size], default=math.inf)
 
 
 def input_bytes(data: Data) -> int:
-    """The size of one input in memory; of texts, which differ, the mean."""
+    """Return the (mean) size of an input in memory."""
     if are_images(data.inputs):
         return sum(image.nbytes for image in data.inputs) // len(data.inputs)
     if isinstance(data.inputs, list):
@@ -116,47 +109,40 @@ AnswerOut = TypeVar("AnswerOut", covariant=True)
 
 
 class Job(Protocol[TaskIn, AnswerOut]):
-    """What is asked of a model, task by task: the answer depends on the task alone, in whatever process it is given.
-
-    It may be sent to another process, once; tasks and answers are small beside it.
-    """
+    """Answers tasks with a model, in any process; an answer depends on its task alone."""
 
     @property
-    def model(self) -> Model:
-        """The model that is asked, which may be moved to an accelerator beforehand."""
-        ...
+    def model(self) -> Model: ...
 
     def __call__(self, task: TaskIn, /) -> AnswerOut: ...
 
 
 class Workers(ABC):
-    """Somebody who has jobs answered."""
+    """Threads or processes that run jobs."""
 
     @abstractmethod
     def map(
         self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
     ) -> Generator[Answer, None, None]:
-        """The answers to all tasks, in their order; an error ends it. `alone`: not from several threads at once."""
+        """Return the answers to all tasks in order, until an error; `alone`: in a single thread of each process."""
 
     def close(self) -> None:  # noqa: B027  most hold nothing
-        """Let go of whatever is held between calls, on this machine and on others; another call may follow."""
+        """Release what is held between calls; another call may follow."""
 
 
 class Threads(Workers):
-    """So many threads of this process."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
 
     def map(
         self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
     ) -> Generator[Answer, None, None]:
-        return in_order(job, tasks, 1 if alone else self.count)
+        return in_order(job, tasks, 1 if alone else self.workers)
 
 
 @dataclass(frozen=True)
 class BatchOutcome:
-    """The outcomes of one configuration on some inputs; `reference` is what to remember of clean outputs."""
+    """The outcomes of one configuration on some inputs; `reference` is what the oracle needs of clean outputs."""
 
     configuration: int
     places: Places
@@ -166,7 +152,7 @@ class BatchOutcome:
 
 
 class References:
-    """What the oracle remembers of the clean outputs, per place."""
+    """What the oracle needs of the clean outputs, per place."""
 
     def __init__(self, inputs: int) -> None:
         self.inputs = inputs
@@ -182,11 +168,7 @@ class References:
 
 
 class Interrupts:
-    """Whether Ctrl-C was pressed during a run: the first ends it after the batch in flight, a second one immediately.
-
-    An executor calls it after every batch. It is no method of the session: that cycle of references would keep the
-    model in memory until the next garbage collection.
-    """
+    """True after Ctrl-C during a run: the first ends it after the batch in flight, a second one immediately."""
 
     def __init__(self) -> None:
         self.noted = False
@@ -196,17 +178,14 @@ class Interrupts:
 
     @contextmanager
     def delayed(self) -> Iterator[None]:
-        """Note Ctrl-C instead of raising KeyboardInterrupt, unless someone else handles signals."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
+        """Note Ctrl-C instead of raising KeyboardInterrupt, unless other code handles signals."""
         before = signal.getsignal(signal.SIGINT)
-        if before is not signal.default_int_handler:
+        if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
             yield
             return
 
         def note(*_: object) -> None:
-            # A plain attribute: a second signal may come while this line runs, and must not wait for a lock.
+            # A plain attribute: a second signal may arrive while this line runs, and must not wait for a lock.
             self.noted = True
             signal.signal(signal.SIGINT, before)
 
@@ -218,22 +197,18 @@ class Interrupts:
             self.noted = False
 
 
-class Executor(Workers):
-    """Runs work and hands over what it measured, batch by batch and in the caller's thread; other jobs too.
-
-    The outcomes depend on the subject and the work alone, never on batch size, workers or interruptions.
-    """
+class Executor(Threads):
+    """Runs work and passes on outcomes in batches, which depend on the subject and the work alone; runs jobs too."""
 
     subject: Subject
     batch_size: BatchSize
-    workers: int
     chunk: int  # inputs perturbed together
     references: References
-    interrupted: Callable[[], bool]  # asked after every batch; where it says yes, `run` raises KeyboardInterrupt
-    where: str = ""  # the work is done, in words, for whoever looks on; nothing where that is here
+    interrupted: Callable[[], bool]  # called after every batch; if true, `run` raises KeyboardInterrupt
+    where: str = ""  # location of the work, for the progress display; empty for this machine
 
     def stream_results(self, results: Iterable[BatchOutcome], hand_over: Callable[[BatchOutcome], None]) -> None:
-        """Hand over results as they come, remembering clean outputs, until an interrupt."""
+        """Pass on results as they arrive, storing clean outputs, until an interrupt."""
         for measured in results:
             if measured.reference is not None:
                 self.references.put(measured.places, measured.reference)
@@ -243,9 +218,4 @@ class Executor(Workers):
 
     @abstractmethod
     def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
-        """Measure what is missing of the work. What was handed over before an error or interrupt stays valid."""
-
-    def map(
-        self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
-    ) -> Generator[Answer, None, None]:
-        return Threads(self.workers).map(job, tasks, alone=alone)
+        """Measure what is missing of the work; what was passed on before an error or interrupt stays valid."""

@@ -1,4 +1,4 @@
-"""Asking a model: what it says, checked, or one line that says what went wrong and where; many batches in threads."""
+"""Calls of models, with checked outputs and one-line errors, and jobs in threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
-AHEAD = 2  # tasks per worker that are handed out before the first of them is waited for
+AHEAD = 2  # tasks per worker that are submitted before the first of them is waited for
 
 
 def call(
@@ -33,32 +33,22 @@ def call(
     columns: int | None = None,
     classes: int | None = None,
 ) -> Array:
-    """The model's outputs on a batch, one row per input, checked.
-
-    >>> from testifai.models import wrap
-    >>> call(wrap(lambda batch: 1 / 0), ["one", "two"], "clean")
-    Traceback (most recent call last):
-    testifai.errors.InputError: model: raised ZeroDivisionError: division by zero (batch of 2 inputs, clean)
-    """
+    """Return the model's outputs on a batch, one row per input, checked."""
     outputs = attempt(model, batch, where)
     checked = check_outputs(outputs, len(batch), model.name, columns=columns, classes=classes)
-    # A model may write its next answer to where it wrote this one.
+    # A copy: a model may overwrite its last outputs.
     return checked if model.spares_batch else checked.copy()
 
 
 def attempt(ask: Callable[[Batch], Answer], batch: Batch, where: str | Callable[[], str] = "") -> Answer:
-    """What a model's function returns, unchecked; whatever it raises becomes one line that says where.
-
-    What it does to its batch reaches nobody else: it gets a copy, unless it is known to leave the batch as it is. A
-    read-only view would be cheaper still, but code in C (torch's, OpenCV's) writes through it.
-    """
+    """Return a model's unchecked result on a batch, copied unless it is known not to be modified."""
     with blamed(len(batch), where):
         return ask(batch if isinstance(ask, Model) and ask.spares_batch else own_copy(batch))
 
 
 @contextmanager
 def blamed(inputs: int, where: str | Callable[[], str] = "") -> Iterator[None]:
-    """Whatever a model raises in here becomes one line that says where: with a batch of so many inputs."""
+    """Turn exceptions of a model into one line that says where, with the number of inputs of the batch."""
     try:
         yield
     except InputError:
@@ -71,20 +61,12 @@ def blamed(inputs: int, where: str | Callable[[], str] = "") -> Iterator[None]:
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of an error's text."""
     lines = str(error).strip().splitlines()
     return lines[0][:300] if lines else "no message"
 
 
 def in_order(run: Callable[[Task], Answer], tasks: Iterable[Task], workers: int) -> Generator[Answer, None, None]:
-    """What the tasks give, in their order, from so many threads and with few tasks in memory at a time.
-
-    Jobs are taken from the iterable as they are needed, always in the caller's thread. An error ends it; what has not
-    begun by then, or when nobody asks for more, is not run.
-
-    >>> list(in_order(lambda task: task**2, range(5), workers=2))
-    [0, 1, 4, 9, 16]
-    """
+    """Return the results of tasks in order, run in threads; tasks are taken as needed, in the caller's thread."""
     with only_workers(workers):
         if workers == 1:
             yield from map(run, tasks)

@@ -1,8 +1,4 @@
-"""Runs work on this machine: perturb along the prefix tree, feed the model full batches, judge, hand back outcomes.
-
-Chunks of inputs are independent, so each is a task of its own for a pool of threads (onnxruntime and OpenCV release
-the interpreter lock). Outcomes are handed to the caller batch by batch, in the caller's thread.
-"""
+"""The executor of this machine: chunks of inputs are tasks for threads (onnxruntime and OpenCV release the GIL)."""
 
 from __future__ import annotations
 
@@ -22,15 +18,15 @@ from testifai.engine.subject import Subject
 from testifai.runs.outcomes import Outcomes
 from testifai.support.threads import only_workers
 
-# A chunk is perturbed as a whole: large enough to amortise NumPy's cost per call, small enough to hold one per depth.
+# A chunk is perturbed as a whole: large enough to amortise NumPy's cost per call, small enough for one per depth.
 CHUNK_BYTES = 4 << 20
 CHUNK_INPUTS = 4096
-SCATTERED = 4  # times as many inputs, where each test wants a few of them: what is recorded comes in larger pieces
+SCATTERED = 4  # times as many inputs, if each test needs few of them: outcomes are recorded in larger pieces
 
 HAND_OVER_EVERY = 0.05  # seconds
-MOST_REPORTS = 64  # that wait to be taken
+MOST_REPORTS = 64  # in the queue
 
-# What a worker says: outcomes, why it failed, or that it is done.
+# Outcomes, an error, or None at the end of a worker.
 Reported = list[BatchOutcome] | BaseException | None
 
 
@@ -64,9 +60,9 @@ class LocalExecutor(Executor):
             self.stream_results(results, hand_over)
 
     def _chunk_size(self, work: Work) -> int:
-        """Chunks of equal size, as many for each worker as for the others: they all end together."""
+        """Return the size of chunks of equal size, the same number for each worker: they all end together."""
         inputs, tests = len(work.union()), max(1, len(work.configurations))
-        # What a test has of a chunk may be as much as of one that all tests want whole.
+        # Scattered tests get larger chunks, up to the same number of trials.
         scattered = min(SCATTERED, tests * inputs / max(1, work.asked()))
         chunk = max(1, min(int(scattered * self.chunk), most_inputs(tests)))
         rounds = max(1, -(-inputs // (chunk * self.workers)))
@@ -77,9 +73,6 @@ class LocalExecutor(Executor):
             for walk in walks:
                 yield from walk.run(tree)
             return
-        yield from self._measure_in_threads(tree, walks)
-
-    def _measure_in_threads(self, tree: Node, walks: Iterator[ArrayTreeWalk]) -> Iterator[BatchOutcome]:
         threads = _WorkerThreads()
         turn = threading.Lock()
 
@@ -102,48 +95,41 @@ class LocalExecutor(Executor):
         with threads.working(worker, self.workers):
             running = self.workers
             while running:
-                item = self._next(threads)
+                try:
+                    item = threads.reports.get(timeout=0.2)
+                except queue.Empty:
+                    if self.interrupted():
+                        raise KeyboardInterrupt from None
+                    continue
                 if isinstance(item, list):
                     yield from item
                     continue
                 running -= 1
                 if item is not None:
-                    # The others hand in what they have measured before the failure is told.
+                    # The others report what they have measured before the failure is raised.
                     failure = failure or item
                     threads.halt = True
         if failure is not None:
             raise failure
 
-    def _next(self, threads: _WorkerThreads) -> Reported:
-        while True:
-            try:
-                return threads.reports.get(timeout=0.2)
-            except queue.Empty:
-                if self.interrupted():
-                    raise KeyboardInterrupt from None
-
 
 class _WorkerThreads:
     """Threads that report to the one that started them.
 
-    That one may be stopped by a signal at any line, also while it holds a lock of the standard library's queues and
-    events, which are written in Python: the lock would stay taken, and everybody else wait for it for ever. So it
-    touches none: its queue is one in C, what it says are plain attributes, and it waits by looking.
+    A signal may stop that one at any line, also while it holds a lock of the standard library's queues and events,
+    which are written in Python: the others would wait for it forever. So it uses a queue written in C and plain
+    attributes, and waits by polling.
     """
 
     def __init__(self) -> None:
         self.reports: queue.SimpleQueue[Reported] = queue.SimpleQueue()
         self.halt = False  # no further batches
-        self.gone = False  # nobody takes outcomes any more
-        self.threads: list[threading.Thread] = []
-        self._ended: list[None] = []  # one for each thread that has
+        self.gone = False  # reports are not read any more
 
     def goes_on(self) -> bool:
-        """Whether there is to be another batch."""
         return not self.halt
 
     def report(self, item: Reported) -> None:
-        """Hand something in, once the reports that wait are not too many."""
         while not self.gone and self.reports.qsize() >= MOST_REPORTS:
             time.sleep(0.01)
         if not self.gone:
@@ -151,32 +137,31 @@ class _WorkerThreads:
 
     @contextmanager
     def working(self, work: Callable[[], None], workers: int) -> Iterator[None]:
-        """So many threads at work; at the end, those still in a batch are waited for, until a signal says not to."""
+        """Start threads; at the end, those still in a batch are waited for, until a signal."""
 
         def whole() -> None:
             try:
                 work()
             finally:
-                self._ended.append(None)
+                ended.append(None)
 
-        # Daemons: a batch that a second Ctrl-C does not wait for must not keep the process from ending.
-        self.threads = [
-            threading.Thread(target=whole, daemon=True, name=f"testifai-{number}") for number in range(workers)
-        ]
+        # Daemons: after a second Ctrl-C, a batch in flight must not keep the process alive.
+        ended: list[None] = []  # one for each thread
+        threads = [threading.Thread(target=whole, daemon=True, name=f"testifai-{number}") for number in range(workers)]
         started = 0
         try:
-            for thread in self.threads:
+            for thread in threads:
                 started += 1
                 thread.start()
             yield
         finally:
             self.halt = self.gone = True
-            while len(self._ended) < started and any(thread.is_alive() for thread in self.threads[:started]):
+            while len(ended) < started and any(thread.is_alive() for thread in threads[:started]):
                 time.sleep(0.002)
 
 
 def _bundles(results: Iterator[BatchOutcome]) -> Iterator[list[BatchOutcome]]:
-    """Results of some milliseconds together: every hand-over makes the threads wait for each other."""
+    """Collect results for some milliseconds: every report makes the threads wait for each other."""
     bundle: list[BatchOutcome] = []
     begin = time.perf_counter()
     try:
@@ -194,7 +179,7 @@ def _bundles(results: Iterator[BatchOutcome]) -> Iterator[list[BatchOutcome]]:
 
 
 def _joined(bundle: list[BatchOutcome]) -> list[BatchOutcome]:
-    """Batches of one configuration as one: a record costs the same for ten inputs as for a thousand."""
+    """Join batches of one configuration: recording ten inputs costs the same as a thousand."""
     joined = []
     for configuration, group in itertools.groupby(bundle, key=lambda measured: measured.configuration):
         parts = list(group)

@@ -1,9 +1,4 @@
-"""What to run, and how configurations share their first steps.
-
-Work names inputs for configurations. A plan arranges the configurations in a prefix tree over their steps: the
-perturbed batch for (2, 4, 0, 0) is made once and serves every (2, 4, *, *). Walking it depth-first keeps one batch
-per depth in memory.
-"""
+"""Work, configurations with inputs, and the prefix tree that lets configurations share their first steps."""
 
 from __future__ import annotations
 
@@ -17,14 +12,14 @@ from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import Space
 from testifai.support.types import Bools
 
-# Places, and for each configuration which of them it still needs.
+# Places, and a table (configurations x places) of those still needed.
 Piece = tuple[Places, Bools]
 
-CELLS = 64 << 20  # of such a table at most: a byte for each test and input
+CELLS = 64 << 20  # most bytes of such a table
 
 
 def most_inputs(tests: int) -> int:
-    """How many inputs the table of a piece may have for so many tests."""
+    """Return the number of inputs that the table of a piece may have."""
     return max(1, CELLS // max(1, tests))
 
 
@@ -36,19 +31,19 @@ class Work:
     places: Places | list[Places]
 
     def union(self) -> Places:
-        """Every place some configuration asks for, ascending."""
+        """Return the places of all configurations, ascending."""
         if isinstance(self.places, list):
             return np.unique(np.concatenate([*self.places, np.zeros(0, np.intp)]))
         return np.sort(self.places)
 
     def asked(self) -> int:
-        """How many trials this is at most."""
+        """Return the number of trials, including those already measured."""
         if isinstance(self.places, list):
             return sum(map(len, self.places))
         return len(self.configurations) * len(self.places)
 
     def among(self, configurations: Ids) -> Work:
-        """The same as work of these configurations, which are ascending: of those not asked for, on no inputs."""
+        """Return this as work of these ascending configurations, those not in it on no inputs."""
         at = np.searchsorted(configurations, self.configurations)
         if not isinstance(self.places, list) and len(at) == len(configurations):
             return Work(configurations, self.places)
@@ -59,12 +54,12 @@ class Work:
         return Work(configurations, places)
 
     def wanted(self, places: Places) -> Bools:
-        """(configurations x places): which of these ascending places each configuration asks for."""
+        """Return which of these ascending places each configuration needs, (configurations x places)."""
         if not isinstance(self.places, list):
             row = np.isin(places, self.places, assume_unique=True)
             return np.broadcast_to(row, (len(self.configurations), len(places))).copy()
         table = np.zeros((len(self.configurations), len(places)), bool)
-        # All at once: one by one, tens of thousands of tests would take longer than their inferences.
+        # Vectorised: a loop over tens of thousands of tests would take longer than their inferences.
         row = np.repeat(np.arange(len(self.places)), [len(asked) for asked in self.places])
         asked = np.concatenate([*self.places, np.zeros(0, np.intp)])
         column = np.searchsorted(places, asked)
@@ -74,7 +69,7 @@ class Work:
         return table
 
     def missing(self, outcomes: Outcomes, places: Places) -> Bools:
-        """(configurations x places): which of these ascending places each asks for and has not been tried on."""
+        """Return which of these ascending places each configuration needs and has not been tried on."""
         table = self.wanted(places)
         for number in np.flatnonzero(table.any(axis=1)).tolist():
             configuration = int(self.configurations[number])
@@ -84,7 +79,6 @@ class Work:
         return table
 
     def pieces(self, outcomes: Outcomes, size: int) -> Iterator[Piece]:
-        """What is missing, for so many places at a time."""
         everything = self.union()
         for start in range(0, len(everything), size):
             places = everything[start : start + size]
@@ -93,7 +87,7 @@ class Work:
                 yield places, table
 
     def with_clean(self) -> Work:
-        """This work and, for oracles that compare with the clean output, the clean test on all its inputs."""
+        """Return this work and the clean test on all its inputs."""
         everything = self.union()
         rest = self.configurations != 0
         if not isinstance(self.places, list) and not rest.all():
@@ -105,7 +99,7 @@ class Work:
 
 @dataclass
 class Node:
-    """One partial composite; `tests` are the rows of the work that end here, `rows` those that pass through."""
+    """A partial composite; `tests` are the rows of the work that end here, `rows` those that pass through."""
 
     tests: list[int] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
@@ -113,7 +107,7 @@ class Node:
 
 
 def prefix_tree(space: Space, configurations: ArrayLike) -> Node:
-    """The configurations arranged by their steps (axis, severity), the clean one at the root."""
+    """Return the tree of configurations by their steps (axis, severity), the clean one at the root."""
     root = Node()
     for row, path in enumerate(space.paths(configurations)):
         node = root

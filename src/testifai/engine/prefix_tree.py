@@ -1,7 +1,4 @@
-"""One chunk of inputs through the prefix tree: perturb, feed the model full batches, judge.
-
-`TreeWalk` is the way through the tree, wherever batches live; `ArrayTreeWalk` is the one in this computer's own memory.
-"""
+"""One chunk of inputs through the prefix tree: perturb, call the model on full batches, judge."""
 
 from __future__ import annotations
 
@@ -15,63 +12,46 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.engine.base import BatchOutcome, Executor
+from testifai.engine.base import BatchOutcome, Executor, References
 from testifai.engine.plan import Node, Piece, Work
 from testifai.oracles import predicted
 from testifai.runs.outcomes import DETECTIONS, EXPECTED, Ids, Places
 from testifai.support.batches import Batch, concat, roomy, take
 from testifai.support.types import Array
 
-Numbers = NDArray[np.intp]
-Held = TypeVar("Held", bound=Any)  # a batch where it lives
+Rows = NDArray[np.intp]
+Held = TypeVar("Held", bound=Any)  # a batch on its device
 
 
 @dataclass(frozen=True)
 class PerturbationStep:
-    """A perturbation at one severity: from which composites it makes new ones, and of which inputs they are."""
-
     axis: int
     severity: int
-    sources: Numbers
-    rows: Numbers
+    sources: Rows
+    rows: Rows
 
 
 @dataclass(frozen=True)
 class CompositeBatch:
-    """How to make the composites of some trials; they are numbered, first the given ones, then as steps make them."""
+    """Steps to the composites of some trials, which are numbered: first the given ones, then as steps make them."""
 
-    rows: Numbers  # the inputs of the given composites
+    rows: Rows  # inputs of the given composites
     steps: list[PerturbationStep]
-    ends: Numbers  # for each trial, its composite
-
-    def make(
-        self,
-        given: Held,
-        perturb: Callable[[Held, PerturbationStep], Held],
-        *,
-        take: Callable[[Any, Numbers], Any] = take,
-        roomy: Callable[[Any, int], Any] = roomy,
-    ) -> Held:
-        """The perturbed inputs of the trials; where batches are no arrays, rows and room come from other functions."""
-        begin = len(self.rows)
-        made = roomy(given, begin + sum(len(step.rows) for step in self.steps))
-        for step in self.steps:
-            end = begin + len(step.rows)
-            made[begin:end] = perturb(take(made, step.sources), step)
-            begin = end
-        finished: Held = take(made, self.ends)
-        return finished
+    ends: Rows  # composite of each trial
 
 
 class TreePaths:
-    """The way of each test through a prefix tree, by numbers of nodes.
-
-    A node has a higher number than the one it comes from, and nodes of one step follow each other as far as that
-    allows: where perturbations are applied in the order of the axes, all of them.
-    """
+    """The path of each test, by numbers of nodes: parents before children, nodes of one step together if possible."""
 
     def __init__(self, tree: Node) -> None:
-        found = sorted(_descend(tree), key=lambda one: one.turn)
+        found, waiting = [], [_Found(tree, tree, 0, (0, (-1, 0)))]
+        while waiting:
+            one = waiting.pop()
+            found.append(one)
+            back, last = one.turn
+            for step, child in one.node.children.items():
+                waiting.append(_Found(child, one.node, one.depth + 1, (back + (step <= last), step)))
+        found.sort(key=lambda one: one.turn)
         number = {id(one.node): place for place, one in enumerate(found)}
         self._number = number
         self._parents = np.array([number[id(one.parent)] for one in found], np.intp)
@@ -84,8 +64,8 @@ class TreePaths:
         same = [turn == before for turn, before in zip(self._turns, [None, *self._turns], strict=False)]
         self._groups = np.cumsum(~np.array(same))
 
-    def gather(self, node: Node, depth: int, tests: Numbers, rows: Numbers, inputs: int) -> CompositeBatch:
-        """How to come from a node's composites to those of trials beneath it: each a test on one of so many inputs."""
+    def gather(self, node: Node, depth: int, tests: Rows, rows: Rows, inputs: int) -> CompositeBatch:
+        """Return the steps from a node's composites to those of trials below it, tests on rows of the inputs."""
         ways = self._ways[tests, depth:]
         keys = np.sort((ways * inputs + rows[:, None])[ways >= 0])
         keys = keys[np.append(True, keys[1:] != keys[:-1])]
@@ -105,27 +85,12 @@ class _Found:
     node: Node
     parent: Node
     depth: int
-    # How often the way here went back to an earlier axis, and the last step: what can be done in one call.
-    turn: tuple[int, tuple[int, int]]
-
-
-def _descend(tree: Node) -> Iterator[_Found]:
-    """Every node of a tree."""
-    waiting = [_Found(tree, tree, 0, (0, (-1, 0)))]
-    while waiting:
-        found = waiting.pop()
-        yield found
-        back, last = found.turn
-        for step, child in found.node.children.items():
-            waiting.append(_Found(child, found.node, found.depth + 1, (back + (step <= last), step)))
-
-
-Rows = NDArray[np.intp]
+    turn: tuple[int, tuple[int, int]]  # returns to an earlier axis, and the last step: one call if equal
 
 
 @dataclass(frozen=True)
 class Waiting(Generic[Held]):
-    """Perturbed inputs that wait for the model: of which test and which place each is."""
+    """Perturbed inputs that wait for the model, with the test and place of each."""
 
     configurations: Ids
     places: Places
@@ -135,53 +100,41 @@ class Waiting(Generic[Held]):
         return len(self.places)
 
     def split(self, size: int) -> tuple[Waiting[Held], Waiting[Held]]:
-        """The first so many, and the others."""
         parts = (slice(size), slice(size, None))
         first, rest = (Waiting(self.configurations[p], self.places[p], self.inputs[p]) for p in parts)
         return first, rest
 
 
 class TreeWalk(ABC, Generic[Held]):
-    """One chunk's walk through the tree, collecting perturbed inputs into full batches for the model.
-
-    It goes depth first, so that a batch per depth is in memory, and takes neighbouring branches together as long as
-    their trials are no more than a chunk.
-    """
+    """One chunk's depth-first walk; neighbouring branches are perturbed together up to the trials of a chunk."""
 
     def __init__(self, executor: Executor, work: Work, paths: TreePaths, piece: Piece) -> None:
-        self.executor = executor
-        self.subject = executor.subject
-        self.work = work
-        self.paths = paths
+        self.executor, self.subject, self.work, self.paths = executor, executor.subject, work, paths
         self.places, self.table = piece
         self.trials = np.count_nonzero(self.table, axis=1)
         self.complete = bool(self.table.all())
-        self.together = executor.chunk  # trials of different branches that are perturbed together, at most
+        self.together = executor.chunk  # most trials of branches that are perturbed together
         self.pending: list[Waiting[Held]] = []
 
     @abstractmethod
-    def inputs(self, rows: Rows) -> Held:
-        """The clean inputs at some rows of the chunk."""
+    def inputs(self, rows: Rows) -> Held: ...
 
     @abstractmethod
-    def take(self, batch: Held, rows: Rows) -> Held:
-        """Some rows of a batch."""
+    def take(self, batch: Held, rows: Rows) -> Held: ...
 
     @abstractmethod
     def roomy(self, batch: Held, size: int) -> Held:
-        """The batch with room behind it, for so many inputs in all."""
+        """Return a batch of this size that starts with the given one."""
 
     @abstractmethod
-    def concat(self, batches: Sequence[Held]) -> Held:
-        """Batches one after the other."""
+    def concat(self, batches: Sequence[Held]) -> Held: ...
 
     @abstractmethod
-    def perturb(self, batch: Held, places: Places, axis: int, severity: int) -> Held:
-        """One step of a composite."""
+    def perturb(self, batch: Held, places: Places, axis: int, severity: int) -> Held: ...
 
     @abstractmethod
     def measure(self, asked: Waiting[Held]) -> Iterator[BatchOutcome]:
-        """Ask the model about a batch and judge it; outcomes may come with those of a later batch."""
+        """Call the model on a batch and judge it; outcomes may come with those of a later batch."""
 
     def run(self, tree: Node) -> Iterator[BatchOutcome]:
         rows = np.flatnonzero(self.table.any(axis=0))
@@ -209,7 +162,6 @@ class TreeWalk(ABC, Generic[Held]):
                 yield from self._visit(child, depth + 1, wanted, perturbed)
 
     def _together(self, node: Node) -> Iterator[list[tuple[tuple[int, int], Node]]]:
-        """The branches with trials, as many at a time as have no more trials than are taken together, at least one."""
         branches: list[tuple[tuple[int, int], Node]] = []
         load = 0
         for step, child in node.children.items():
@@ -225,19 +177,18 @@ class TreeWalk(ABC, Generic[Held]):
             yield branches
 
     def _gather(self, node: Node, depth: int, tests: list[int], rows: Rows, batch: Held) -> None:
-        """Perturb for all trials of some tests at once."""
         which, wanted = np.divmod(np.flatnonzero(self.table[tests]), self.table.shape[1])  # as nonzero, but quicker
         test = np.array(tests)[which]
         composites = self.paths.gather(node, depth, test, np.searchsorted(rows, wanted), len(rows))
-        places = self.places[rows]
-
-        def perturb(inputs: Held, step: PerturbationStep) -> Held:
-            return self.perturb(inputs, places[step.rows], step.axis, step.severity)
-
-        self._wait(test, wanted, composites.make(batch, perturb, take=self.take, roomy=self.roomy))
+        places, begin = self.places[rows], len(composites.rows)
+        made = self.roomy(batch, begin + sum(len(step.rows) for step in composites.steps))
+        for step in composites.steps:
+            end = begin + len(step.rows)
+            made[begin:end] = self.perturb(self.take(made, step.sources), places[step.rows], step.axis, step.severity)
+            begin = end
+        self._wait(test, wanted, self.take(made, composites.ends))
 
     def _narrow(self, tests: list[int], rows: Rows, batch: Held) -> tuple[Rows, Held]:
-        """The rows of the batch that some of the tests still need."""
         if self.complete:
             return rows, batch
         asked = self.table[tests[0]] if len(tests) == 1 else self.table[tests].any(axis=0)
@@ -248,7 +199,7 @@ class TreeWalk(ABC, Generic[Held]):
         self.pending.append(Waiting(self.work.configurations[tests], self.places[rows], inputs))
 
     def _flush(self, *, everything: bool) -> Iterator[BatchOutcome]:
-        """Feed the model full batches while there are enough inputs; or all that wait, the last batch as it is."""
+        """Call the model on full batches while there are enough inputs, or on everything that waits."""
         waiting = sum(map(len, self.pending))
         while waiting and (everything or waiting >= self.executor.batch_size.next()):
             taken = self._next_batch(self.executor.batch_size.next())
@@ -274,8 +225,6 @@ class TreeWalk(ABC, Generic[Held]):
 
 
 class ArrayTreeWalk(TreeWalk[Batch]):
-    """A walk over arrays and lists of texts."""
-
     def __init__(self, executor: Executor, work: Work, paths: TreePaths, piece: Piece) -> None:
         super().__init__(executor, work, paths, piece)
         self.judge = ArrayJudge(executor, self.places)
@@ -283,15 +232,9 @@ class ArrayTreeWalk(TreeWalk[Batch]):
     def inputs(self, rows: Rows) -> Batch:
         return self.subject.batch(self.places[rows])
 
-    def take(self, batch: Batch, rows: Rows) -> Batch:
-        return take(batch, rows)
-
-    def roomy(self, batch: Batch, size: int) -> Batch:
-        made: Batch = roomy(batch, size)
-        return made
-
-    def concat(self, batches: Sequence[Batch]) -> Batch:
-        return concat(batches)
+    take = staticmethod(take)
+    roomy = staticmethod(roomy)
+    concat = staticmethod(concat)
 
     def perturb(self, batch: Batch, places: Places, axis: int, severity: int) -> Batch:
         return self.subject.perturb(batch, places, axis, severity)
@@ -300,32 +243,28 @@ class ArrayTreeWalk(TreeWalk[Batch]):
         begin = time.perf_counter()
         outputs = self.subject.infer(asked.inputs, int(asked.configurations[0]))
         results = self.judge.outcomes(outputs, asked.configurations, asked.places)
-        # What comes with every batch counts too: the smaller batches are, the more of it there is.
+        # Judging counts too: its cost per batch favours large ones.
         self.executor.batch_size.note(len(asked), time.perf_counter() - begin)
         yield from results
 
 
 class ArrayJudge:
-    """From a chunk's outputs to outcomes; it remembers what the oracle needs of the clean ones."""
-
     def __init__(self, executor: Executor, places: Places) -> None:
-        self.subject = executor.subject
-        self.references = executor.references
-        self.places = places
-        self.fresh: Array | None = None
+        self.subject, self.places = executor.subject, places
+        self.clean = CleanRows(executor.references, places)
 
     def outcomes(self, outputs: Array, configurations: Ids, places: Places) -> list[BatchOutcome]:
-        """What becomes of a batch that holds inputs of some configurations, one after the other."""
         subject = self.subject
         expected = None if subject.labels is None else subject.labels[subject.order[places]]
         reference = clean = None
         if subject.oracle.needs_clean:
+            at = np.searchsorted(self.places, places)
             # The clean test is in no batch with others.
             if configurations[0] == 0:
                 reference = clean = subject.reference(outputs)
-                self._remember(places, clean)
+                self.clean.put(at, clean, np.zeros((len(self.places), *clean.shape[1:]), clean.dtype))
             else:
-                clean = self._clean(places)
+                clean = self.clean.get(at)
         expected, clean = (subject.moved(rows, configurations, places) for rows in (expected, clean))
         outcome = subject.judge(outputs, expected, clean)
         kept: dict[str, NDArray[np.float32]] = {}
@@ -339,24 +278,31 @@ class ArrayJudge:
             kept |= {DETECTIONS: outputs, EXPECTED: wanted}
         return by_configuration(configurations, BatchOutcome(0, places, outcome.passed, kept, reference))
 
-    def _remember(self, places: Places, clean: Array) -> None:
-        if self.fresh is None:
-            known = self.references.get(self.places)
-            shape = (len(self.places), *clean.shape[1:])
-            self.fresh = np.zeros(shape, clean.dtype) if known is None else known
-        self.fresh[np.searchsorted(self.places, places)] = clean
 
-    def _clean(self, places: Places) -> Array:
-        """Clean outputs of this chunk, measured just now or in an earlier run."""
-        if self.fresh is None:
-            known = self.references.get(self.places)
+class CleanRows:
+    """What the oracle needs of a chunk's clean outputs, measured just now or in an earlier run."""
+
+    def __init__(self, references: References, places: Places, up: Callable[[Array], Any] = np.asarray) -> None:
+        self._references, self._places, self._up = references, places, up  # `up` moves arrays to the device
+        self._rows: Any = None
+
+    def put(self, at: Any, rows: Any, empty: Any) -> None:
+        """Store rows; `empty` has one for each place."""
+        if self._rows is None:
+            known = self._references.get(self._places)
+            self._rows = empty if known is None else self._up(known)
+        self._rows[at] = rows
+
+    def get(self, at: Any) -> Any:
+        if self._rows is None:
+            known = self._references.get(self._places)
             assert known is not None, "work with a comparing oracle includes the clean test"
-            self.fresh = known
-        return self.fresh[np.searchsorted(self.places, places)]
+            self._rows = self._up(known)
+        return self._rows[at]
 
 
 def by_configuration(configurations: Ids, batch: BatchOutcome) -> list[BatchOutcome]:
-    """What became of a batch, for each of its configurations; where there is a reference, the clean one is alone."""
+    """Split a batch by configuration; one with a reference has the clean one alone."""
     ends = (np.flatnonzero(np.diff(configurations, append=-1)) + 1).tolist()
     return [
         BatchOutcome(

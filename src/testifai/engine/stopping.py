@@ -1,7 +1,4 @@
-"""When a test has seen enough inputs: rules that look at its outcomes every `batch` inputs.
-
-The batch of a rule is part of its meaning and has nothing to do with the batch the model is fed.
-"""
+"""Rules that stop a test after enough inputs, evaluated every `batch` inputs (which is not the model's batch size)."""
 
 from __future__ import annotations
 
@@ -21,21 +18,21 @@ from testifai.support.validation import number, whole
 
 
 class StoppingRule(ABC):
-    """Decides, after every `batch` inputs, whether a test goes on."""
+    """Decides, after every `batch` inputs, whether a test continues."""
 
     name: str
     batch: int
 
     @abstractmethod
     def stops(self, passed: Array, inputs: int) -> Bools:
-        """Which tests to stop: the last axis of `passed` is a test's outcomes so far in visiting order, of `inputs`.
+        """Return which tests to stop; the last axis of `passed` are a test's outcomes so far in visiting order.
 
-        They are true or false or, in a run that is planned for a score, its values in 0..1.
+        They are true or false or, in a run that is planned for a score, its values in 0..1, of `inputs` in total.
         """
 
-    @abstractmethod
     def describe(self) -> Record:
-        """The rule as plain data, {"use": name, option: value}, to store and to compare."""
+        """Return the rule as plain data, {"use": name, option: value}, to store and to compare."""
+        return {"use": self.name, **(asdict(self) if is_dataclass(self) else {})}
 
 
 @dataclass(frozen=True)
@@ -59,21 +56,22 @@ class Window(StoppingRule):
         number(f"stopping: delta of {self.name}", self.delta, above=0)
 
     def stops(self, passed: Array, inputs: int) -> Bools:
-        return _settled(self._rates(passed), self.delta, self.window)
-
-    def describe(self) -> Record:
-        return {"use": self.name, **asdict(self)}
+        rates = self._rates(passed)
+        if rates.shape[-1] < self.window:
+            return np.zeros(rates.shape[:-1], bool)
+        differences = np.abs(np.diff(rates, axis=-1, prepend=0.0))
+        # Rates are multiples of 1/batch: a difference equal to delta must not slip below it by rounding.
+        return np.asarray((differences[..., -self.window :] < self.delta - 1e-12).all(axis=-1))
 
     def _rates(self, passed: Array) -> Floats:
         whole = passed.shape[-1] // self.batch
         batches = passed[..., : whole * self.batch].reshape(*passed.shape[:-1], whole, self.batch)
-        rates: Floats = batches.mean(axis=-1)
-        return rates
+        return np.asarray(batches.mean(axis=-1))
 
 
 @dataclass(frozen=True)
 class CumulativeWindow(Window):
-    """The rule `window` on the pass rate of all inputs so far, which settles instead of jumping."""
+    """The rule `window` on the pass rate of all inputs so far."""
 
     name = "window-cumulative"
 
@@ -84,7 +82,7 @@ class CumulativeWindow(Window):
 
 @dataclass(frozen=True)
 class Interval(StoppingRule):
-    """Stop once an interval that allows for being looked at is narrow: half-width at most `target`."""
+    """Stop once the half-width of an interval that allows for repeated inspection is at most `target`."""
 
     target: float = 0.02
     batch: int = 100
@@ -103,13 +101,8 @@ class Interval(StoppingRule):
             low, high = mean_of_width(Moments.of(passed), inputs, self.confidence)
         return np.asarray(high - low <= 2 * self.target)
 
-    def describe(self) -> Record:
-        return {"use": self.name, **asdict(self)}
-
 
 class ForeignRule(StoppingRule):
-    """An object with stops() and batch from elsewhere, as a rule."""
-
     def __init__(self, given: Any) -> None:
         self.given, self.batch = given, given.batch
         self.name = str(getattr(given, "name", type(given).__name__))
@@ -136,16 +129,11 @@ RULES = Registry(
 
 
 def resolve(rule: Any, target: float | None = None) -> StoppingRule | None:
-    """A rule by name, by {"use": name, option: value}, as an object, or none; `target` is for those that have one."""
+    """Return a rule by name, by {"use": name, option: value}, as an object, or none; `target` is an option of some."""
     if rule is None or rule == "none":
         return None
     if isinstance(rule, str | Mapping):
-        return _adapt(RULES.make(rule, **({} if target is None else {"target": target})))
-    return _adapt(rule)
-
-
-def _adapt(rule: Any) -> StoppingRule:
-    """A rule as it is; another object with stops() and batch by way of an adapter."""
+        rule = RULES.make(rule, **({} if target is None else {"target": target}))
     if isinstance(rule, StoppingRule):
         return rule
     if isinstance(rule, type) or not (hasattr(rule, "stops") and hasattr(rule, "batch")):
@@ -154,22 +142,9 @@ def _adapt(rule: Any) -> StoppingRule:
 
 
 def describe(rule: StoppingRule | None) -> Record | None:
-    """The rule as plain data, to store and to compare; an interval's target may change between resumes."""
     return None if rule is None else rule.describe()
 
 
 def by_width_alone(described: RecordLike | None) -> bool:
-    """Whether the rule of a run looks at nothing but widths; without one of its own, a target asks for one that does.
-
-    >>> by_width_alone({"use": "interval", "batch": 50}), by_width_alone({"use": "window"}), by_width_alone(None)
-    (True, False, True)
-    """
+    """Return True if a run's rule depends on widths alone, as the default rule of a target does."""
     return described is None or described.get("use") == Interval.name
-
-
-def _settled(rates: Floats, delta: float, window: int) -> Bools:
-    if rates.shape[-1] < window:
-        return np.zeros(rates.shape[:-1], bool)
-    differences = np.abs(np.diff(rates, axis=-1, prepend=0.0))
-    # Rates are multiples of 1/batch: a difference equal to delta must not slip below it by rounding.
-    return np.asarray((differences[..., -window:] < delta - 1e-12).all(axis=-1))

@@ -1,4 +1,4 @@
-"""What is being tested: model, data, space and oracle, which together turn (configuration, input) into an outcome."""
+"""The subject of a test: model, data, space and oracle, from (configuration, input) to an outcome."""
 
 from __future__ import annotations
 
@@ -26,15 +26,12 @@ from testifai.support.batches import Batch, own_copy
 from testifai.support.types import Array, Record
 from testifai.support.user_code import ANY_FAULT
 
-LEAST_LEFT = 0.5  # of a box on the image, for it to be expected still
+LEAST_LEFT = 0.5  # least share of a box that is still on the image for it to be expected
 
 
 @dataclass(frozen=True)
 class Movement:
-    """One step of a composite that moves pixels, with what its draws follow besides the images' numbers.
-
-    It is at a severity or, in a sweep, at a continuous level.
-    """
+    """One step of a composite that moves pixels, at a severity or, in a sweep, at a continuous level."""
 
     perturbation: Perturbation
     severity: int
@@ -45,25 +42,22 @@ class Movement:
     def outlines(
         self, given: list[list[Outline]], size: tuple[int, int], numbers: NDArray[np.intp]
     ) -> list[list[Outline]]:
-        """Where outlines on images of this size are after it."""
-        key: Record = {"seed": self.seed, "indices": numbers, "occurrence": self.occurrence}
-        return self.perturbation.apply_outlines(given, self.severity, size, level=self.level, **key)
+        return self.perturbation.apply_outlines(given, self.severity, size, **self._draws(numbers))
 
     def places(self, size: tuple[int, int], numbers: NDArray[np.intp]) -> Iterator[PixelPlaces]:
-        """Of images of this size, one after the other, the place that each pixel shows after it."""
-        key: Record = {"seed": self.seed, "indices": numbers, "occurrence": self.occurrence}
-        return self.perturbation.places(self.severity, size, level=self.level, **key)
+        """Return, image by image, the position that each pixel shows after the step."""
+        return self.perturbation.places(self.severity, size, **self._draws(numbers))
+
+    def _draws(self, numbers: NDArray[np.intp]) -> Record:
+        return {"seed": self.seed, "indices": numbers, "occurrence": self.occurrence, "level": self.level}
 
 
-# What has been moved: f(rows, steps, sizes, numbers) -> rows; sizes and numbers are those of the images.
+# f(rows, steps, sizes, numbers) -> moved rows; sizes and numbers are those of the images.
 Mover = Callable[[Any, Sequence[Movement], NDArray[np.intp], NDArray[np.intp]], Any]
 
 
 def move_boxes(boxes: Boxes, steps: Sequence[Movement], sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Boxes:
-    """Boxes where the steps, one after the other, have taken them.
-
-    One of which less than half is left on the image may be found or not; one that has left it is gone.
-    """
+    """Return boxes moved by steps; those less than half on the image become optional, those outside are removed."""
     moved = boxes.copy()
     for size in np.unique(sizes, axis=0):
         rows = np.flatnonzero((sizes == size).all(axis=1))
@@ -75,24 +69,20 @@ def move_boxes(boxes: Boxes, steps: Sequence[Movement], sizes: NDArray[np.intp],
             outlines = step.outlines(outlines, (int(size[0]), int(size[1])), numbers[rows])
         for row, found, image in zip(rows, places, outlines, strict=True):
             for place, outline in zip(found, image, strict=True):
-                _write(moved[row, place], outline)
+                moved[row, place, :CONFIDENCE] = outline.box
+                if outline.left < LEAST_LEFT:
+                    moved[row, place, CONFIDENCE] = 0
+                if not outline.left:
+                    moved[row, place, CLASS] = NONE
     return moved
 
 
 def move_masks(maps: Array, steps: Sequence[Movement], sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Array:
-    """Label maps where the steps, one after the other, have taken them; a pixel that nothing moved to is not seen."""
+    """Return label maps moved by steps; a pixel that nothing moved to is unseen."""
     size = (maps.shape[1], maps.shape[2])
     ways = [step.places(size, numbers) for step in steps]
     shown = (reduce(through, places) for places in zip(*ways, strict=True))
     return np.stack([looked_up(labels, places, UNSEEN) for labels, places in zip(maps, shown, strict=True)])
-
-
-def _write(row: NDArray[np.float32], outline: Outline) -> None:
-    row[:CONFIDENCE] = outline.box
-    if outline.left < LEAST_LEFT:
-        row[CONFIDENCE] = 0
-    if not outline.left:
-        row[CLASS] = NONE
 
 
 MOVERS: dict[str, Mover] = {"boxes": move_boxes, "masks": move_masks}
@@ -100,7 +90,7 @@ MOVERS: dict[str, Mover] = {"boxes": move_boxes, "masks": move_masks}
 
 @dataclass
 class ShownInputs:
-    """What a model is shown: the data's inputs in visiting order, as any configuration of the space changes them."""
+    """The inputs of a model: the data's in visiting order, as a configuration of the space changes them."""
 
     data: Data
     space: Space
@@ -108,29 +98,20 @@ class ShownInputs:
     seed: int = 0
 
     def batch(self, places: Places) -> Batch:
-        """The clean inputs at these places of the visiting order."""
         return rows(self.data.inputs, self.order[places])
 
     def perturb(self, batch: Batch, places: Places, axis: int, severity: int) -> Batch:
-        """One step of a composite."""
         changed: Batch = self.step(batch, self.order[places], axis, severity)
         return changed
 
     def step(self, batch: Any, numbers: Any, axis: int, severity: int) -> Any:
-        """One step for inputs of these numbers in the data set; a batch of tensors has its numbers beside it."""
-        chosen, twins = self.space.axes[axis].perturbation, self._twins(axis)
-        return chosen.apply(
-            batch,
-            severity,
-            seed=self.seed,
-            indices=numbers,
-            occurrence=twins,
-            side=self.data.side,
-            table=self.data.table if chosen.table else None,
-        )
+        """Apply one step to inputs, an array or tensor, with these numbers in the data set."""
+        chosen = self.space.axes[axis].perturbation
+        table = self.data.table if chosen.table else None
+        draws: Record = {"seed": self.seed, "indices": numbers, "occurrence": self._twins(axis)}
+        return chosen.apply(batch, severity, side=self.data.side, table=table, **draws)
 
     def movements(self, sigma: tuple[int, ...]) -> list[Movement]:
-        """The steps of a configuration that move pixels."""
         return [
             Movement(self.space.axes[axis].perturbation, severity, self.seed, self._twins(axis))
             for axis, severity in self.space.steps(sigma)
@@ -138,12 +119,11 @@ class ShownInputs:
         ]
 
     def _twins(self, axis: int) -> int:
-        """How many axes before have the same perturbation: each draws its own numbers."""
+        """Return the number of earlier axes with the same perturbation: each draws its own numbers."""
         name = self.space.axes[axis].perturbation.name
         return sum(other.perturbation.name == name for other in self.space.axes[:axis])
 
     def composite(self, sigma: tuple[int, ...], places: Places) -> Batch:
-        """The inputs as the configuration shows them to the model."""
         batch = self.batch(places)
         for axis, severity in self.space.steps(sigma):
             batch = self.perturb(batch, places, axis, severity)
@@ -152,14 +132,14 @@ class ShownInputs:
 
 @dataclass(kw_only=True)
 class Subject(ShownInputs):
-    """What is being tested: everything that turns (configuration, input) into an outcome."""
+    """Everything that turns (configuration, input) into an outcome."""
 
     model: Model
     oracle: Oracle
-    labels: Array | None = None  # as the model numbers its classes
+    labels: Array | None = None  # class indices of the model
     classes: int | None = None
     keep: tuple[str, ...] = ()
-    columns: int | None = None  # of the outputs, once seen
+    columns: int | None = None  # of the outputs, once known
 
     def __post_init__(self) -> None:
         if self.oracle.moves not in (None, *MOVERS):
@@ -168,15 +148,14 @@ class Subject(ShownInputs):
             )
 
     def infer(self, batch: Batch, configuration: int) -> Array:
-        """The model's outputs on a batch, checked; whatever goes wrong is one line that says where."""
+        """Return the model's checked outputs on a batch; an exception becomes one line that says where."""
         return self.ask(batch, lambda: self.where(configuration))
 
     def where(self, configuration: int) -> str:
-        """How a configuration is named in an error."""
         return f"configuration {self.space.configuration(configuration)}"
 
     def moved(self, expected: Array | None, configurations: Ids, places: Places) -> Array | None:
-        """What is expected at these places, a row each, where the configuration of each has moved it."""
+        """Return what is expected at these places, moved as the configuration of each moves it."""
         if expected is None or self.oracle.moves is None:
             return expected
         made = expected.copy()
@@ -187,7 +166,7 @@ class Subject(ShownInputs):
         return made
 
     def shifted(self, expected: Array, steps: Sequence[Movement], places: Places) -> Array:
-        """What is expected at these places after some steps; labels that do not move, such as classes, stay."""
+        """Return what is expected at these places after some steps; classes do not move."""
         if self.oracle.moves is None or not steps or expected.ndim < 3:
             return expected
         numbers = self.order[places]
@@ -195,14 +174,13 @@ class Subject(ShownInputs):
         return moved
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
-        """What the oracle says of outputs; one of the user's gets copies, and its faults become one line."""
+        """Judge outputs; a user-defined oracle gets copies, and its exceptions become one line."""
         if self.oracle.source is None:
             return self.oracle.judge(outputs, expected, clean)
         with self._blamed():
             return self.oracle.judge(own_copy(outputs), own_copy(expected), own_copy(clean))
 
     def reference(self, outputs: Array) -> Array:
-        """What the oracle remembers of clean outputs."""
         if self.oracle.source is None:
             return self.oracle.reference(outputs)
         with self._blamed():
@@ -218,13 +196,13 @@ class Subject(ShownInputs):
             raise InputError(f"oracle {self.oracle.name}: failed with {type(error).__name__}: {error}") from error
 
     def ask(self, batch: Batch, where: str | Callable[[], str]) -> Array:
-        """The model's outputs on a batch that is `where`, and what they say about the number of classes."""
+        """Return the model's checked outputs on a batch, and store their number of columns."""
         checked = call(self.model, batch, where, columns=self.columns, classes=self.classes)
         self.saw(checked.shape)
         return checked
 
     def saw(self, shape: Sequence[int]) -> None:
-        """Take note of the shape of the model's outputs: not every model says beforehand how many classes it has."""
+        """Store the number of columns; with the first outputs the number of classes is known, and checked."""
         if self.columns is None and len(shape) == 2 and shape[1] > 1:
             self.oracle.check(self.labels, shape[1])
         self.columns = shape[1] if len(shape) == 2 else 0

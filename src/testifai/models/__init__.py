@@ -1,7 +1,7 @@
-"""Models under test, whatever they are written in.
+"""Models under test, in any framework.
 
-A model is any callable batch → (N,) labels or (N, d) scores or values. An adapter is one file, with a `Model` and,
-if a spec can name it, the `ModelPart` that says how; and one line in `ADAPTERS`, or an entry point of another package.
+A model is any callable batch → (N,) labels or (N, d) scores or values. An adapter is one file, with a `Model` and, if a
+spec can name it, its `ModelPart`; and one line in `ADAPTERS`, or an entry point of another package.
 """
 
 from __future__ import annotations
@@ -24,23 +24,9 @@ from testifai.support.options_base import make_part
 from testifai.support.registry import Registry
 
 __all__ = [
-    "ADAPTERS",
-    "DeviceModel",
-    "Guess",
-    "Model",
-    "ModelPart",
-    "Outputs",
-    "Preprocess",
-    "PythonModel",
-    "align_labels",
-    "check_outputs",
-    "from_torch",
-    "guess",
-    "load",
-    "onnx_as_torch",
-    "recognise",
-    "wrap",
-]
+    "ADAPTERS", "DeviceModel", "Guess", "Model", "ModelPart", "Outputs", "Preprocess", "PythonModel", "align_labels",
+    "check_outputs", "from_torch", "guess", "load", "onnx_as_torch", "recognise", "wrap",
+]  # fmt: skip
 
 ADAPTERS = Registry(
     "model",
@@ -62,13 +48,13 @@ _PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
 
 
 def load(kind: str, source: str | Path, *, folder: str | Path = ".", **options: Any) -> Model:
-    """The model a spec names, e.g. load("onnx", "lenet5.onnx"); paths and modules start at `folder`.
+    """Load the model a spec names, e.g. load("onnx", "lenet5.onnx"); relative paths and modules start at `folder`.
 
     Args:
         kind: as a spec names it: "onnx", "torch", "transformers", …
         source: a path or "module:name"
-        folder: where paths and modules start
-        options: those of the kind, as in a spec's [model]
+        folder: start of relative paths and modules
+        options: options of the kind, as in a spec's [model]
     """
     return wrap(make_part(ADAPTERS, kind, source, options).load(Path(folder)))
 
@@ -86,19 +72,19 @@ def from_torch(
     batch_size: int | None = None,
     version: str | None = None,
 ) -> Model:
-    """A module of torch, and how it wants to be fed.
+    """Wrap a PyTorch module, with the preprocessing that it needs.
 
     Args:
         module: the network
-        mean: taken off, one number or one per channel; None: that of a `pretrained_cfg`, or 0
-        std: divided by, the same way; None: that of a `pretrained_cfg`, or 1
+        mean: subtracted, one number or one per channel; None: that of a `pretrained_cfg`, or 0
+        std: divided by, likewise; None: that of a `pretrained_cfg`, or 1
         layout: "NCHW" (default), "NHWC" or "flat"
-        scale: what the bytes of an image become first: "unit" (0 … 1, default), "signed", "raw" or a factor
-        device: where to move it; None: where it is
-        threads: of torch; None: as it is set
-        outputs: "labels", "scores" or "values"; None: as it can be seen
-        batch_size: inputs handed to the model at once; None: what is quickest
-        version: tells the module apart where its code cannot
+        scale: applied to bytes first: "unit" (0 … 1, default), "signed", "raw" or a factor
+        device: device to move it to; None: it stays
+        threads: of PyTorch; None: unchanged
+        outputs: "labels", "scores" or "values"; None: inferred
+        batch_size: None: the quickest
+        version: identifies the module if its code cannot be fingerprinted
     """
     optional_imports.load("torch", extra="torch")
     from testifai.models.torch import TorchModel
@@ -112,8 +98,7 @@ def from_torch(
 def onnx_as_torch(path: str | Path, output: str | None = None) -> Any:
     """Return the graph of an ONNX file as a `torch.nn.Module`; needs the extra `torch`, and no onnxruntime.
 
-    The module returns the model's scores, or the named output, for tensors as the graph takes them, on the device
-    that `.to(device)` moves it to. Operators that are not supported raise an InputError that names them.
+    It returns the model's scores, or the named output. Unsupported operators raise an InputError that names them.
 
     Args:
         path: of the .onnx file
@@ -127,16 +112,14 @@ def onnx_as_torch(path: str | Path, output: str | None = None) -> Any:
 
 
 def wrap(model: Any, table: Table | None = None) -> Model:
-    """An adapter for what is handed over: an adapter, an estimator, a module, a path, a callable.
-
-    With a table, it takes the rows of that, as numbers.
+    """Return an adapter for an adapter, estimator, PyTorch module, path or callable.
 
     A path is that of an .onnx file, of a model of tables (.skops, XGBoost's .json, LightGBM's .txt) or of the folder of
     a text model (transformers, or sentence-transformers with a head.npz in it).
 
     Args:
-        model: what was handed over
-        table: the columns, where inputs are rows of a table
+        model: the model
+        table: the columns, if inputs are rows of a table, encoded as numbers
     """
     adapter = _adapter(model)
     return adapter if table is None else adapter.reading(table)
@@ -144,7 +127,14 @@ def wrap(model: Any, table: Table | None = None) -> Model:
 
 def _adapter(model: Any) -> Model:
     if isinstance(model, str | Path):
-        return _load_path(model)
+        kind = recognise(model)
+        if kind is None:
+            endings = [suffix for _, part in _parts() for suffix in part.suffixes]
+            raise InputError(
+                f"model: {str(model)!r} is not accepted; a path that ends in {', '.join(endings)}, a folder of "
+                "transformers (config.json), package.module:name or a callable is"
+            )
+        return load(kind, model)
     if isinstance(model, type):
         raise InputError(f"model: {model.__name__} is a class; hand over an instance")
     if isinstance(model, Model):
@@ -153,7 +143,7 @@ def _adapter(model: Any) -> Model:
         return ForeignModel(model)
     if is_pipeline(model):
         return PipelineModel(model)
-    torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
+    torch = sys.modules.get("torch")  # a PyTorch module cannot exist before torch is imported
     if torch is not None and isinstance(model, torch.nn.Module):
         from testifai.models.torch import TorchModel
 
@@ -172,10 +162,9 @@ def _adapter(model: Any) -> Model:
 
 
 def recognise(path: str | Path) -> str | None:
-    """Return the name of the adapter for a model's file or folder, None if there is none.
+    """Return the name of the first adapter that reads a model's file or folder, None if there is none.
 
-    The adapters are asked in order, those of other packages last; none of them loads anything. A pickle that no
-    adapter reads is refused.
+    Nothing is loaded. A pickle that no adapter reads is refused.
 
     Args:
         path: of a file or a folder
@@ -194,24 +183,12 @@ def recognise(path: str | Path) -> str | None:
 
 
 def _parts() -> Iterator[tuple[str, type[ModelPart]]]:
-    """The adapters that can be imported, one after the other."""
+    """Return the adapters that can be imported, those of other packages last."""
     return ((kind, ADAPTERS[kind]) for kind in ADAPTERS if ADAPTERS.problem(kind) is None)
-
-
-def _load_path(path: str | Path) -> Model:
-    kind = recognise(path)
-    if kind is None:
-        endings = [suffix for _, part in _parts() for suffix in part.suffixes]
-        raise InputError(
-            f"model: {str(path)!r} is not accepted; a path that ends in {', '.join(endings)}, a folder of transformers "
-            "(config.json), package.module:name or a callable is"
-        )
-    return load(kind, path)
 
 
 def _starts_like_a_pickle(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        head = file.read(2)
-    return len(head) == 2 and head[0] == 0x80 and head[1] <= 5
+        return file.read(2) in {bytes([0x80, protocol]) for protocol in range(6)}

@@ -23,12 +23,10 @@ Outputs = Literal["labels", "scores", "values", "boxes", "maps"]
 
 
 class Model(ABC):
-    """A model under test: a batch in, (N,) labels, (N, d) scores or values, (N, boxes, 6) boxes, or maps out.
+    """A model under test: from a batch to (N,) labels, (N, d) scores or values, (N, boxes, 6) boxes, or maps.
 
-    Maps are labels of pixels (N, H, W), or scores of them (N, classes, H, W).
-
-    An adapter writes `__call__`; all else has a default. One that holds more than Python code and plain values also
-    writes `fingerprint`.
+    Maps are labels of pixels (N, H, W), or scores of them (N, classes, H, W). An adapter writes `__call__`, and
+    `fingerprint` if it holds more than Python code and plain values; all else has a default.
     """
 
     name: str = "model"
@@ -39,8 +37,8 @@ class Model(ABC):
     thread_safe: bool = False  # several threads may call it at the same time
     repeatable: bool = False  # known to be deterministic; otherwise a run checks
     preprocessing: Record | None = None  # the options that prepare its inputs, as plain data
-    features_output: str | None = None  # where `features` come from; None: it has none
-    spares_batch: bool = False  # never writes into a batch, nor does other code that it calls: no copy is needed
+    features_output: str | None = None  # source of `features`; None: it has none
+    spares_batch: bool = False  # never writes into a batch, nor does any code that it calls: no copy is needed
 
     @abstractmethod
     def __call__(self, batch: Batch) -> Array: ...
@@ -51,32 +49,34 @@ class Model(ABC):
 
     @property
     def fingerprint(self) -> str:
-        """Changes when the model does, and is the same on every machine; by default that of its code and values."""
+        """Changes when the model does, and is the same on every machine; by default a hash of its code and values."""
         return self._code.fingerprint
 
     @property
     def unidentified_reason(self) -> str | None:
-        """What the fingerprint does not cover, such as a database connection; None if it covers everything."""
+        """The state that the fingerprint does not cover, such as a database connection; None if it covers all."""
         return self._code.unidentified_reason if type(self).fingerprint is Model.fingerprint else None
 
     def reading(self, table: Table) -> Model:
-        """Return the same model for rows of a table, encoded as numbers; by default it takes them as they are.
-
-        InputError if it cannot take the table's columns.
-        """
-        refuse_words(table, self.name)
+        """Return the same model for rows of a table, encoded as numbers; InputError if it cannot take its columns."""
+        for column in table.columns:
+            if column.kind == "category":
+                raise InputError(
+                    f"model: {self.name} takes numbers, and column {column.name!r} holds categories; leave it out of "
+                    "features, or use a model that knows what to do with them"
+                )
         return self
 
-    def placed(self, device: str | None) -> Model:
-        """Return the same model on a PyTorch device (see `DeviceModel`), itself if it can only be where it is."""
+    def placed(self, device: str) -> Model:
+        """Return the same model on a PyTorch device (see `DeviceModel`), itself if it cannot be moved."""
         return self
 
     def features(self, batch: Batch) -> Array:
-        """Return one row of numbers for each input, from inside the model."""
+        """Return one row of numbers per input, from inside the model."""
         return self.traced(batch)[1]
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
-        """Return outputs and, from the same pass, a layer's activations as one row each; by default the features."""
+        """Return outputs and, from the same pass, a layer's activations in one row each; by default the features."""
         raise InputError(f"layer: {self.name} does not show its layers; an ONNX file or a torch module does")
 
     @property
@@ -86,7 +86,7 @@ class Model(ABC):
 
 
 class DeviceModel(Model):
-    """A model that also answers about PyTorch tensors, on its device."""
+    """A model that also predicts PyTorch tensors, on its device."""
 
     @property
     @abstractmethod
@@ -95,57 +95,32 @@ class DeviceModel(Model):
 
     @abstractmethod
     def on_tensors(self, batch: Tensor, precision: str = "float32") -> Tensor:
-        """Return the outputs for a tensor on the model's device, as a tensor there, without waiting for the device.
-
-        Called within `answering()`.
-        """
+        """Return the outputs for a tensor on the model's device, without waiting for it; called in `answering()`."""
 
     def answering(self) -> AbstractContextManager[None]:
-        """The context of calls of `on_tensors`; nothing else is done with the model in it."""
+        """Return the context for calls of `on_tensors`; the model is not used for anything else in it."""
         return nullcontext()
 
 
-def refuse_words(table: Table, model: str) -> None:
-    """Raise InputError if a table has columns of texts, for a model that takes numbers alone."""
-    for column in table.columns:
-        if column.kind == "category":
-            raise InputError(
-                f"model: {model} takes numbers, and column {column.name!r} holds categories; leave it out of features, "
-                "or use a model that knows what to do with them"
-            )
-
-
-def first_line(error: BaseException) -> str:
-    """Return an error's message in one line."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
+def first_line(error: BaseException, most: int = 200) -> str:
+    """Return an error's message as one line of at most `most` characters."""
+    return " ".join(str(error).split())[:most] or type(error).__name__
 
 
 class ModelPart(Part):
-    """The fields of [model] for one kind of model; each adapter has its own subclass.
-
-    An adapter that is to be found by path alone sets `suffixes`, or overrides `recognises`.
-    """
+    """The fields of [model] for one kind of model; `suffixes` or `recognises` find it by its path alone."""
 
     suffixes: ClassVar[tuple[str, ...]] = ()  # lower-case, with the dot
 
     @classmethod
     def recognises(cls, path: Path) -> bool:
-        """Return True if this adapter loads the file or folder, judged by its name and at most its first bytes.
-
-        Imports no large library. The file may be at an address, or missing.
-        """
+        """Return True if this adapter loads the file or folder, judged by its name and at most its first bytes."""
         return path.suffix.lower() in cls.suffixes
 
     @classmethod
     def companions(cls, path: Path, inputs: str) -> dict[str, Path]:
-        """Return the files next to a model that it needs, by field; InputError if one is missing.
-
-        Args:
-            path: of the model
-            inputs: "images", "texts", "pairs" or "table"
-        """
+        """Return the files next to a model of "images", "texts", "pairs" or a "table" that it needs, by field."""
         return {}
 
     @abstractmethod
-    def load(self, folder: Path) -> Model:
-        """The model itself; files and modules are looked for in the folder first."""
+    def load(self, folder: Path) -> Model: ...

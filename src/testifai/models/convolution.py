@@ -1,4 +1,4 @@
-"""Convolutions on tensors: torch's, but for those of grey images on a card."""
+"""Convolutions on tensors: PyTorch's, except for those of grey images on a GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-TAPS, OUTPUTS = 64, 16  # products for each output, and outputs, that the kernel is made for at most
+TAPS, OUTPUTS = 64, 16  # most products for each output, and outputs, of the kernel
 
 _CONVOLUTIONS = (functional.conv1d, functional.conv2d, functional.conv3d)
 
@@ -21,7 +21,7 @@ def convolution(
     x: Tensor, weight: Tensor, bias: Tensor | None, strides: list[int], padding: list[int], dilations: list[int],
     group: int,
 ) -> Tensor:  # fmt: skip
-    """The convolution of x (N, C, …) with weights (O, C / group, …)."""
+    """Return the convolution of x (N, C, …) with weights (O, C / group, …)."""
     if group == 1 and set(dilations) == {1} and _small(x, weight) and (kernel := _kernel()) is not None:
         made: Tensor = kernel(x, weight, weight.new_zeros(len(weight)) if bias is None else bias, strides, padding)
         return made
@@ -29,7 +29,7 @@ def convolution(
 
 
 def _small(x: Tensor, weight: Tensor) -> bool:
-    """Whether the kernel can do it, and does it quicker; mixed precision is torch's to do."""
+    """Return True if the kernel supports it and is faster."""
     grey = x.device.type == "cuda" and x.ndim == 4 and x.shape[1] == 1 and x.dtype == weight.dtype == torch.float32
     few = len(weight) <= OUTPUTS and weight.numel() <= TAPS * len(weight)
     return grey and few and weight.is_contiguous() and not torch.is_autocast_enabled("cuda")
@@ -37,13 +37,13 @@ def _small(x: Tensor, weight: Tensor) -> bool:
 
 @cache
 def _kernel() -> Callable[..., Tensor] | None:
-    """The kernel; None where Triton cannot build it."""
+    """Return the kernel, None if Triton cannot build it."""
     try:
         from testifai.models.convolution_kernel import convolve
 
         one = torch.zeros((1, 1, 1, 1), device="cuda")
         convolve(one, one, one.reshape(1), [1, 1], [0, 0])
-    except Exception as error:  # whatever is missing (a compiler, a driver), torch's own does the work
+    except Exception as error:  # a compiler or a driver may be missing
         log.info("convolutions without Triton: %s", " ".join(str(error).split())[:200])
         return None
     return convolve

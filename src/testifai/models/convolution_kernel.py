@@ -1,8 +1,6 @@
-"""Convolutions of grey images on NVIDIA cards, as a Triton kernel.
+"""Convolutions of grey images on NVIDIA GPUs, as a Triton kernel; TRITON_INTERPRET=1 runs it anywhere.
 
-cuDNN's are made for many channels: the first one of LeNet-5, 25 products for each of six outputs, takes it as long as
-all the rest of the network. Triton comes with torch for NVIDIA cards. Its interpreter (TRITON_INTERPRET=1) runs this
-anywhere.
+cuDNN's are made for many channels: the first one of LeNet-5 takes it as long as the rest of the network.
 """
 
 from __future__ import annotations

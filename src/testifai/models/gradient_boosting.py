@@ -1,4 +1,4 @@
-"""What XGBoost and LightGBM keep in text: a model's file, or their boosters themselves."""
+"""Boosters of XGBoost and LightGBM, and their model files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ _UNNAMED = re.compile(r"Column_\d+")  # what LightGBM calls columns without a na
 
 
 class Boosted(TableModel):
-    """A booster: probabilities of classes as scores, what a ranking or a regression gives as values.
-
-    The probability p of two classes becomes the columns (1 − p, p). Missing values are NaN.
-    """
+    """A booster, of whose scores a probability p of two classes becomes (1 − p, p); missing values are NaN."""
 
     thread_safe = True
     repeatable = True
@@ -44,8 +41,7 @@ class Boosted(TableModel):
         self.outputs: Outputs = "labels" if self._label else "scores" if several else "values"
 
     @abstractmethod
-    def predict(self, ready: object) -> Array:
-        """What the booster says of a frame or of an array."""
+    def predict(self, ready: object) -> Array: ...
 
     def __call__(self, batch: Batch) -> Array:
         if isinstance(batch, list):
@@ -59,8 +55,6 @@ class Boosted(TableModel):
 
 
 class XgboostModel(Boosted):
-    """A booster of XGBoost."""
-
     name = "XGBoost"
 
     def __init__(self, booster: Any) -> None:
@@ -75,15 +69,12 @@ class XgboostModel(Boosted):
 
     def predict(self, ready: object) -> Array:
         xgboost = optional_imports.load("xgboost", extra="tables")
-        names = None if hasattr(ready, "columns") else self.columns  # a frame brings them along
+        names = None if hasattr(ready, "columns") else self.columns  # a DataFrame has its own
         matrix = xgboost.DMatrix(ready, enable_categorical=True, feature_names=names, nthread=1)
-        found: Array = self.booster.predict(matrix)
-        return found
+        return np.asarray(self.booster.predict(matrix))
 
 
 class LightgbmModel(Boosted):
-    """A booster of LightGBM."""
-
     name = "LightGBM"
 
     def __init__(self, booster: Any) -> None:
@@ -97,11 +88,24 @@ class LightgbmModel(Boosted):
         return hashlib.sha1(self.booster.model_to_string().encode()).hexdigest()
 
     def predict(self, ready: object) -> Array:
-        found: Array = self.booster.predict(ready, num_threads=1)
-        return found
+        return np.asarray(self.booster.predict(ready, num_threads=1))
 
 
-class XgboostPart(ModelPart):
+class _BoostedPart(ModelPart):
+    def load(self, folder: Path) -> Model:
+        told = self.told(folder)
+        path: Path = told[self.FILES[0]]
+        if not path.is_file():
+            raise InputError(f"model: {path} does not exist")
+        model = self._read(path)
+        model.batch_size = told.get("batch_size")
+        return model
+
+    @abstractmethod
+    def _read(self, path: Path) -> Boosted: ...
+
+
+class XgboostPart(_BoostedPart):
     """A model that XGBoost saved as .json or .ubj."""
 
     xgboost: File
@@ -112,8 +116,7 @@ class XgboostPart(ModelPart):
     FILES: ClassVar = ("xgboost",)
     suffixes: ClassVar = (".json", ".ubj")
 
-    def load(self, folder: Path) -> Model:
-        path = _existing(self.told(folder)["xgboost"])
+    def _read(self, path: Path) -> Boosted:
         library = optional_imports.load("xgboost", extra="tables")
         booster = library.Booster()
         try:
@@ -122,10 +125,10 @@ class XgboostPart(ModelPart):
             raise InputError(
                 f"model: {path} is not a model of XGBoost; one saved with booster.save_model is accepted"
             ) from None
-        return _sized(XgboostModel(booster), self.batch_size)
+        return XgboostModel(booster)
 
 
-class LightgbmPart(ModelPart):
+class LightgbmPart(_BoostedPart):
     """A model that LightGBM saved as text."""
 
     lightgbm: File
@@ -136,33 +139,18 @@ class LightgbmPart(ModelPart):
     FILES: ClassVar = ("lightgbm",)
     suffixes: ClassVar = (".txt",)
 
-    def load(self, folder: Path) -> Model:
-        path = _existing(self.told(folder)["lightgbm"])
+    def _read(self, path: Path) -> Boosted:
         library = optional_imports.load("lightgbm", extra="tables")
         if not path.read_bytes().startswith(b"tree"):
             raise InputError(f"model: {path} is not a model of LightGBM; one saved with booster.save_model is accepted")
         try:
-            return _sized(LightgbmModel(library.Booster(model_file=path)), self.batch_size)
+            return LightgbmModel(library.Booster(model_file=path))
         except library.basic.LightGBMError as error:
-            raise InputError(f"model: {path} is not a model of LightGBM ({_first(error)})") from None
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[-1][:160]
+            raise InputError(f"model: {path} is not a model of LightGBM ({reason})") from None
 
 
 def booster(model: object) -> Boosted | None:
-    """An adapter for a booster of XGBoost or LightGBM, None for anything else."""
+    """Return an adapter for a booster of XGBoost or LightGBM, None for anything else."""
     made = {"xgboost": XgboostModel, "lightgbm": LightgbmModel}.get(type(model).__module__.partition(".")[0])
     return made(model) if made is not None and type(model).__name__ == "Booster" else None
-
-
-def _sized(model: Boosted, batch_size: int | None) -> Boosted:
-    model.batch_size = batch_size
-    return model
-
-
-def _existing(path: Path) -> Path:
-    if not path.is_file():
-        raise InputError(f"model: {path} does not exist")
-    return path
-
-
-def _first(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1][:160]

@@ -18,13 +18,11 @@ from testifai.models.detection.heads import HEADS
 from testifai.models.detection.onnx import AnySizeError, Fit, OnnxDetector
 from testifai.models.onnx_session import (
     DTYPES,
+    GraphOutputs,
     NoUsableOutputError,
     OnnxFile,
     external_files,
-    find_features,
-    find_output,
     infer,
-    kind_of,
     open_session,
     sizes,
 )
@@ -38,17 +36,15 @@ from testifai.support.remote import RemoteFolder
 from testifai.support.types import Array, Record
 
 DETECTION = ("size", "confidence", "nms", "fit", "bgr", "classes")  # options of detectors alone
-SCORES = ("layout", "output", "features")  # options of those alone that are none
-_LISTED = 30  # more tensors than this are not listed in a message
+SCORES = ("layout", "output", "features")  # options of other models alone
+_LISTED = 30  # most tensors that a message lists
 
 
 class OnnxModel(OnnxFile):
     """A model in an ONNX file with one input.
 
-    `output` and `features` name outputs of the graph; without them the scores are the 2-D output of floats
-    (by name, then by the fewest columns), else a 1-D output of integers is taken as labels, and features are
-    looked for by name. What `layout` and `scale` are not given is guessed from the first batch (see
-    `preprocess.guess`).
+    By default scores are the 2-D `output` of floats (by name, then by the fewest columns), else labels a 1-D output of
+    integers, and `features` are found by name. `layout` and `scale` are guessed from a batch (see `preprocess.guess`).
     """
 
     def __init__(
@@ -68,33 +64,26 @@ class OnnxModel(OnnxFile):
         super().__init__(path, told, features=features, threads=threads, batch_size=batch_size)
         self.input_shape = sizes(self._input)
         self.input_dtype = np.dtype(DTYPES[self._input.type])
-        nodes = {node.name: node for node in self._session.get_outputs()}
-        self.output = find_output(self.name, nodes, output)
-        self.features_output = find_features(self.name, nodes, features, self.output)
-        shape = nodes[self.output].shape
-        last = shape[1] if len(shape) == 2 else None
-        self.outputs = kind_of(nodes[self.output].type, last, len(shape))
-        self.classes = last if self.outputs == "scores" and isinstance(last, int) else None
+        self._found = found = GraphOutputs.find(self.name, self._session, output, features)
+        self.output, self.features_output = found.output, found.features
+        self.outputs, self.classes = found.kind, found.classes
         self.batch_size = (self.input_shape[0] if self.input_shape else None) or batch_size
-        self._given = Preprocess(layout, scale, mean, std, _plain_dtype(self.input_dtype))
+        # Checks the options.
+        Preprocess(layout, scale, mean, std, np.float32 if self.input_dtype.kind == "O" else self.input_dtype)
         self._prepared: dict[tuple[tuple[int, ...], str], Preprocess] = {}
         self._layered: Record = {}
 
     def __call__(self, batch: Batch) -> Array:
-        return self._flat(self._run(self._session, [self.output], batch)[0])
+        return self._found.flat(self._run(self._session, [self.output], batch)[0])
 
     def features(self, batch: Batch) -> Array:
-        """What the model's features output says of each input, one row each."""
         if self.features_output is None:
             raise InputError(f"{self.name}: has no features output; name one with features = (see its outputs)")
         features = self._run(self._session, [self.features_output], batch)[0]
         return features.reshape(len(features), -1)
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
-        """Outputs and, from the same pass, the activation traces of a layer: any tensor of the graph by its name.
-
-        Without a name it is the features output.
-        """
+        """Return outputs and the activations of a layer, any tensor of the graph; by default the features output."""
         layer = self.features_output if layer is None else layer
         if layer is None:
             known = _near("", onnx_graph.tensor_names(self.path.read_bytes()))
@@ -102,29 +91,12 @@ class OnnxModel(OnnxFile):
         if layer not in self._layered:
             self._layered[layer] = self._open_with(layer)
         outputs, activations = self._run(self._layered[layer], [self.output, layer], batch)
-        return self._flat(outputs), as_rows(activations, len(batch), layer)
+        return self._found.flat(outputs), as_rows(activations, len(batch), layer)
 
     def preprocess_for(self, batch: Array) -> Preprocess:
-        """How batches of this shape and dtype are turned into the model's input."""
         key = (batch.shape[1:], batch.dtype.str)
-        if key not in self._prepared:
-            self._prepared[key] = self._prepare(batch)
-        return self._prepared[key]
-
-    def placed(self, device: str | None) -> Model:
-        """This model on a device of torch's, None for where it is: the same graph run by torch, inputs prepared alike.
-
-        An InputError says which operators of the graph are not known to run there.
-        """
-        if device is None:
-            return self
-        for library in ("torch", "onnx"):
-            optional_imports.load(library, extra="torch")
-        from testifai.models.onnx_torch import OnnxTwin, onnx_as_torch
-
-        return OnnxTwin(self, onnx_as_torch(self.path, self.output), device, self.preprocess_for)
-
-    def _prepare(self, batch: Array) -> Preprocess:
+        if key in self._prepared:
+            return self._prepared[key]
         layout, scale = self._options["layout"], self._options["scale"]
         expects = self.input_shape or None
         if layout is None and expects is not None:
@@ -134,10 +106,18 @@ class OnnxModel(OnnxFile):
         elif scale is None:
             scale = "unit" if self.input_dtype.kind == "f" and batch.ndim > 2 else "raw"
         mean, std = self._options["mean"], self._options["std"]
-        return Preprocess(layout, scale, mean, std, self.input_dtype, expects)
+        self._prepared[key] = made = Preprocess(layout, scale, mean, std, self.input_dtype, expects)
+        return made
+
+    def placed(self, device: str) -> Model:
+        """Return this model on a PyTorch device, run by PyTorch; InputError if an operator is not supported there."""
+        for library in ("torch", "onnx"):
+            optional_imports.load(library, extra="torch")
+        from testifai.models.onnx_torch import OnnxTwin, onnx_as_torch
+
+        return OnnxTwin(self, onnx_as_torch(self.path, self.output), device, self.preprocess_for)
 
     def _open_with(self, layer: str) -> Any:
-        """A session that hands the layer out too."""
         if layer in [node.name for node in self._session.get_outputs()]:
             return self._session
         content = self.path.read_bytes()
@@ -147,9 +127,6 @@ class OnnxModel(OnnxFile):
             raise InputError(f"layer: {self.name} makes no tensor {layer!r}; {known}")
         return open_session(self.path, self._options["threads"], onnx_graph.with_output(content, layer))
 
-    def _flat(self, outputs: Array) -> Array:
-        return outputs[:, 0] if self.outputs == "labels" and outputs.ndim == 2 else outputs
-
     def _run(self, session: Any, names: list[str], batch: Batch) -> list[Array]:
         return infer(session, names, self._ready(batch), self.name)
 
@@ -157,16 +134,12 @@ class OnnxModel(OnnxFile):
         if self.input_dtype.kind == "O":
             texts = np.asarray(batch, dtype=object)
             return texts.reshape(len(texts), 1) if len(self.input_shape) == 2 else texts
-        if isinstance(batch, list):
-            raise InputError(f"{self.name}: {self._refused(batch)}")
-        return np.asarray(self.preprocess_for(batch)(batch))
-
-    def _refused(self, batch: Batch) -> str:
-        """Why a list is no batch for this model."""
         if are_images(batch):
-            return several_sizes(batch)
-        hint = "; a text model needs tokenizer = 'tokenizer.json'" if self.input_dtype.kind == "i" else ""
-        return f"inputs are texts; the model takes {self.input_dtype} arrays{hint}"
+            raise InputError(f"{self.name}: {several_sizes(batch)}")
+        if isinstance(batch, list):
+            hint = "; a text model needs tokenizer = 'tokenizer.json'" if self.input_dtype.kind == "i" else ""
+            raise InputError(f"{self.name}: inputs are texts; the model takes {self.input_dtype} arrays{hint}")
+        return np.asarray(self.preprocess_for(batch)(batch))
 
 
 class OnnxPart(ImagePart):
@@ -217,20 +190,19 @@ class OnnxPart(ImagePart):
 
     @model_validator(mode="after")
     def _of_images_or_of_texts(self) -> OnnxPart:
-        mistaken = (*ImagePart.model_fields, "head") if self.tokenizer is not None else ("max_length", "cache_mb")
-        for name in mistaken:
-            if name in self.told():
-                wanted = "without a tokenizer only" if self.tokenizer is not None else "with a tokenizer only"
-                raise ValueError(f"onnx takes {name} {wanted}")
+        told, texts = self.told(), self.tokenizer is not None
+        for name in (*ImagePart.model_fields, "head") if texts else ("max_length", "cache_mb"):
+            if name in told:
+                raise ValueError(f"onnx takes {name} {'without' if texts else 'with'} a tokenizer only")
         for name in DETECTION if self.head is None else SCORES:
-            if name in self.told():
+            if name in told:
                 wanted = "with" if self.head is None else "without"
                 raise ValueError(f"onnx takes {name} {wanted} a head only ({', '.join(HEADS)})")
         return self
 
     def files(self, folder: Path) -> list[Path | RemoteFolder]:
         found = super().files(folder)
-        with suppress(InputError, OSError):  # one that cannot be read names none; whoever loads it is told why
+        with suppress(InputError, OSError):  # loading a file that cannot be read reports why
             found += external_files(self.told(folder)["onnx"]).values()
         return found
 
@@ -244,26 +216,18 @@ class OnnxPart(ImagePart):
         try:
             return OnnxModel(path, **options)
         except NoUsableOutputError as error:
-            return _detector(path, options, error)
-
-
-def _detector(path: Path, options: Record, problem: NoUsableOutputError) -> OnnxDetector:
-    """A graph that is no model of scores, as a detector; where it is none either, both reasons are told."""
-    if options.keys() & set(SCORES):
-        raise problem
-    try:
-        return OnnxDetector(path, **options)
-    except AnySizeError:
-        raise
-    except InputError as error:
-        raise InputError(f"{problem}; nor is it a detector: {str(error).removeprefix('model: ')}") from None
-
-
-def _plain_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(np.float32) if dtype.kind == "O" else dtype
+            problem = error
+        if options.keys() & set(SCORES):
+            raise problem
+        try:
+            return OnnxDetector(path, **options)
+        except AnySizeError:
+            raise
+        except InputError as error:
+            raise InputError(f"{problem}; nor is it a detector: {str(error).removeprefix('model: ')}") from None
 
 
 def _near(word: str, names: Sequence[str]) -> str:
-    """Of many names, the nearest few and the last, which are what traces are mostly taken from."""
+    """Return the nearest few of many names and the last ones, which traces are mostly taken from."""
     close = difflib.get_close_matches(word, names, n=3, cutoff=0.6)
     return f"{len(names)} known, such as {', '.join([*close, *names[-5:]])}"

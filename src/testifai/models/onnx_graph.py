@@ -1,10 +1,8 @@
-"""Inside an ONNX file: its inner tensors, a copy that returns one of them, the files and operators it names, its graph.
+"""Contents of an ONNX file: inner tensors, external files, operators, and its graph.
 
-An ONNX file is a protocol buffer. All but `read_graph` does without the package `onnx`, by two facts of the format.
-Fields carry their numbers, so the names of the tensors that nodes make can be read without knowing the rest. And a
-message that occurs twice is merged, lists appended: a graph with nothing but one more output, written after the model,
-is added to the model's own graph.
-(field numbers: onnx/onnx.proto)
+An ONNX file is a protocol buffer (onnx/onnx.proto); all but `read_graph` needs no package `onnx`. Fields carry their
+numbers, so some can be read without knowing the rest. A message that occurs twice is merged, lists appended: a graph
+with nothing but one more output, written after the model, is added to the model's own graph.
 """
 
 from __future__ import annotations
@@ -29,15 +27,14 @@ _VARINT_BYTES = 10
 _SIZES = {FIXED64: 8, FIXED32: 4}
 
 
-def fields(message: memoryview) -> Iterator[tuple[int, int, int | memoryview]]:
-    """The number, kind and value of each field, in the order of the message: whole numbers, all else as its bytes."""
+def _parts(message: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """Return number and value of each field that is a text, bytes or a message, in order."""
     place = 0
     while place < len(message):
         key, place = _read_varint(message, place)
         number, kind = (key & 0xFFFFFFFF) >> 3, key & 7
         if kind == VARINT:
-            value, place = _read_varint(message, place)
-            yield number, kind, value
+            _, place = _read_varint(message, place)
             continue
         if kind == BYTES:
             length, place = _read_varint(message, place)
@@ -47,19 +44,16 @@ def fields(message: memoryview) -> Iterator[tuple[int, int, int | memoryview]]:
             raise ValueError(f"not a protocol buffer: field of kind {kind}")
         if length > len(message) - place:
             raise ValueError("not a protocol buffer: it is cut short")
-        yield number, kind, message[place : place + length]
+        if kind == BYTES:
+            yield number, message[place : place + length]
         place += length
 
 
-def parts(message: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The fields that are texts, bytes or messages, with their numbers."""
-    return (
-        (number, value) for number, kind, value in fields(message) if kind == BYTES and isinstance(value, memoryview)
-    )
+def _named(message: memoryview, wanted: int) -> Iterator[memoryview]:
+    return (value for number, value in _parts(message) if number == wanted)
 
 
-def part(number: int, content: bytes) -> bytes:
-    """A field of bytes, written."""
+def _written(number: int, content: bytes) -> bytes:
     return _varint(number << 3 | BYTES) + _varint(len(content)) + content
 
 
@@ -86,7 +80,7 @@ def _varint(value: int) -> bytes:
 MODEL_GRAPH, GRAPH_NODE, GRAPH_OUTPUT, NODE_OUTPUT, VALUE_NAME = 7, 1, 12, 2, 1
 NODE_OPERATOR, TENSOR_EXTERNAL, ENTRY_KEY, ENTRY_VALUE = 4, 13, 1, 2
 
-# Which fields of a message hold which messages, as far as tensors and nodes can lie within them.
+# Messages in the fields of a message, as far as these can contain tensors and nodes.
 _WITHIN: dict[str, dict[int, str]] = {
     "model": {7: "graph", 20: "training", 25: "function"},
     "training": {1: "graph", 2: "graph"},
@@ -98,68 +92,50 @@ _WITHIN: dict[str, dict[int, str]] = {
     "tensor": {TENSOR_EXTERNAL: "entry"},
     "entry": {},
 }
-# Operators that draw, or may draw, random numbers each time they run.
+# Operators that draw random numbers each time they run.
 RANDOM = frozenset({
     "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli",
 })  # fmt: skip
 
 
 def tensor_names(model: bytes) -> list[str]:
-    """The tensors that the graph's nodes make, in the order of the file; ValueError if it cannot be read."""
-    view = memoryview(model)
-    nodes = (node for graph in _parts(view, MODEL_GRAPH) for node in _parts(graph, GRAPH_NODE))
-    names = (bytes(name).decode() for node in nodes for name in _parts(node, NODE_OUTPUT))
+    """Return the tensors that the graph's nodes make, in order; ValueError if the model cannot be read."""
+    nodes = (node for graph in _named(memoryview(model), MODEL_GRAPH) for node in _named(graph, GRAPH_NODE))
+    names = (bytes(name).decode() for node in nodes for name in _named(node, NODE_OUTPUT))
     return [name for name in names if name]
 
 
 def with_output(model: bytes, name: str) -> bytes:
-    """The model with one more output: the tensor of that name."""
-    return model + part(MODEL_GRAPH, part(GRAPH_OUTPUT, part(VALUE_NAME, name.encode())))
+    """Return the model with a tensor as one more output."""
+    return model + _written(MODEL_GRAPH, _written(GRAPH_OUTPUT, _written(VALUE_NAME, name.encode())))
 
 
 def external_files(model: bytes | memoryview) -> list[str]:
-    """Every file beside the model that a tensor anywhere in it names, sorted; ValueError if it cannot be read."""
-    found = set()
-    for kind, message in _messages(memoryview(model)):
-        if kind == "entry":
-            entry = {number: bytes(value) for number, value in parts(message)}
-            if entry.get(ENTRY_KEY) == b"location":
-                found.add(entry.get(ENTRY_VALUE, b"").decode())
-    return sorted(found)
+    """Return the files that tensors of the model name, sorted; ValueError if the model cannot be read."""
+    entries = ({number: bytes(value) for number, value in _parts(entry)} for entry in _messages(model, "entry"))
+    return sorted({one.get(ENTRY_VALUE, b"").decode() for one in entries if one.get(ENTRY_KEY) == b"location"})
 
 
 def draws(model: bytes | memoryview) -> bool:
-    """Whether an operator of the model draws random numbers; ValueError if it cannot be read.
-
-    A Dropout does not count: in a file made for inference it does nothing.
-    """
-    names = (
-        bytes(name).decode("utf-8", "replace")
-        for kind, message in _messages(memoryview(model))
-        if kind == "node"
-        for name in _parts(message, NODE_OPERATOR)
-    )
-    return any(name in RANDOM for name in names)
+    """Return True if an operator draws random numbers (Dropout does not); ValueError if the model cannot be read."""
+    names = (bytes(name) for node in _messages(model, "node") for name in _named(node, NODE_OPERATOR))
+    return any(name.decode("utf-8", "replace") in RANDOM for name in names)
 
 
-def _messages(model: memoryview) -> Iterator[tuple[str, memoryview]]:
-    """All messages of the kinds in `_WITHIN`, however deep they lie."""
-    waiting = [("model", model)]
+def _messages(model: bytes | memoryview, wanted: str) -> Iterator[memoryview]:
+    """Return all messages of a kind in `_WITHIN`, at any depth."""
+    waiting = [("model", memoryview(model))]
     while waiting:
         kind, message = waiting.pop()
-        yield kind, message
+        if kind == wanted:
+            yield message
         within = _WITHIN[kind]
-        waiting += [(within[number], inner) for number, inner in parts(message) if number in within]
-
-
-def _parts(message: memoryview, wanted: int) -> Iterator[memoryview]:
-    """The parts of a message that have this field number."""
-    return (value for number, value in parts(message) if number == wanted)
+        waiting += [(within[number], inner) for number, inner in _parts(message) if number in within]
 
 
 @dataclass(frozen=True)
 class Node:
-    """An operator with the names of its inputs ("" for an optional one that is left out) and outputs."""
+    """An operator with the names of its inputs ("" for an optional one that is absent) and outputs."""
 
     operator: str
     inputs: tuple[str, ...]
@@ -169,7 +145,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Value:
-    """An input or output as onnxruntime describes it: None or a name for an axis of any size."""
+    """An input or output as onnxruntime describes it; an axis of any size is None or a name."""
 
     name: str
     type: str
@@ -178,7 +154,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Graph:
-    """The contents of a file: nodes in an order in which they can be run."""
+    """The contents of a file; nodes are in an order in which they can be run."""
 
     nodes: list[Node]
     constants: dict[str, Array]
@@ -188,12 +164,7 @@ class Graph:
 
 
 def read_graph(path: Path, weights: Mapping[str, Path]) -> Graph:
-    """Return the graph of an ONNX file; needs the package `onnx`.
-
-    Args:
-        path: of the file
-        weights: the files of weights that it names, by the name it has for them
-    """
+    """Return the graph of an ONNX file (needs the package `onnx`); `weights` are its external files by name."""
     onnx = optional_imports.load("onnx", extra="torch")
     try:
         return _graph(onnx.load(path, load_external_data=False), weights)
@@ -220,7 +191,7 @@ def _graph(model: ModelProto, weights: Mapping[str, Path]) -> Graph:
 
 
 def _attribute(attribute: AttributeProto, weights: Mapping[str, Path]) -> object:
-    """Return its value; None for graphs within nodes and other kinds that no operator here takes."""
+    """Return the value; None for graphs within nodes and other kinds that no operator here takes."""
     from onnx import AttributeProto, helper
 
     if attribute.type == AttributeProto.TENSOR:
@@ -242,7 +213,7 @@ def _tensor(tensor: TensorProto, weights: Mapping[str, Path]) -> Array:
     from onnx import TensorProto, external_data_helper, numpy_helper
 
     if tensor.data_location == TensorProto.EXTERNAL:
-        # The package follows no links, and models in caches of downloads are links.
+        # The package follows no links, and models in download caches are links.
         found = external_data_helper.ExternalDataInfo(tensor)
         if found.location not in weights:
             raise ValueError(f"weights {found.location!r} do not exist beside it")

@@ -1,9 +1,7 @@
-"""What ONNX's operators do, on tensors of torch.
+"""ONNX operators on PyTorch tensors (https://onnx.ai/onnx/operators).
 
-A function takes an operator's inputs in their order (None where an optional one is left out) and its attributes by
-name, with ONNX's defaults. Whole numbers that shapes are made of are tensors in the computer's own memory: reading
-them does not wait for a device. What was an attribute once and is an input today comes by the same name as either.
-(https://onnx.ai/onnx/operators)
+A function takes an operator's inputs in order (None if absent) and attributes by name; attributes that became inputs
+keep their name. Integers for shapes are tensors in host memory: reading them does not wait for a device.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from testifai.errors import InputError
 from testifai.models.convolution import convolution
 
 Operator = Callable[..., Any]
-Numbers: TypeAlias = Tensor | list[int] | None  # an input's tensor, or the list of an attribute
+Numbers: TypeAlias = Tensor | list[int] | None  # an input or an attribute
 Sizes: TypeAlias = list[int] | None
 _MAX_POOLS = (functional.max_pool1d, functional.max_pool2d, functional.max_pool3d)
 _AVERAGES: tuple[Operator, ...] = (functional.avg_pool1d, functional.avg_pool2d, functional.avg_pool3d)
@@ -59,16 +57,7 @@ def average_pool(
     pads = _pads(x, auto_pad, pads, kernel_shape, strides)
     if pads[:axes] != pads[axes:] or any(pad > side // 2 for pad, side in zip(pads, kernel_shape, strict=False)):
         raise InputError(f"AveragePool: padding {pads} of {kernel_shape} differs between ends or is above half")
-    counted = bool(count_include_pad)
-    return _AVERAGES[axes - 1](x, kernel_shape, strides, pads[:axes], bool(ceil_mode), counted)
-
-
-def global_average_pool(x: Tensor) -> Tensor:
-    return x.mean(dim=tuple(range(2, x.ndim)), keepdim=True)
-
-
-def global_max_pool(x: Tensor) -> Tensor:
-    return x.amax(dim=tuple(range(2, x.ndim)), keepdim=True)
+    return _AVERAGES[axes - 1](x, kernel_shape, strides, pads[:axes], bool(ceil_mode), bool(count_include_pad))
 
 
 def batch_normalization(
@@ -90,53 +79,15 @@ def gemm(
 
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
-    whole = not (a.is_floating_point() or b.is_floating_point())
-    return torch.div(a, b, rounding_mode="trunc" if whole else None)
+    floats = a.is_floating_point() or b.is_floating_point()
+    return torch.div(a, b, rounding_mode=None if floats else "trunc")
 
 
 def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None, **told: float) -> Tensor:
     return x.clamp(told.get("min", low), told.get("max", high))
 
 
-def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
-    return x.softmax(axis)
-
-
-def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
-    return x.log_softmax(axis)
-
-
-def old_softmax(x: Tensor, *, axis: int = 1) -> Tensor:
-    return x.flatten(axis).softmax(-1).reshape(x.shape)
-
-
-def old_log_softmax(x: Tensor, *, axis: int = 1) -> Tensor:
-    return x.flatten(axis).log_softmax(-1).reshape(x.shape)
-
-
-def leaky_relu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
-    return functional.leaky_relu(x, alpha)
-
-
-def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return functional.elu(x, alpha)
-
-
-def prelu(x: Tensor, slope: Tensor) -> Tensor:
-    return torch.where(x < 0, x * slope, x)
-
-
-def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
-    return functional.gelu(x, approximate=approximate)
-
-
-def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
-    return (alpha * x + beta).clamp(0, 1)
-
-
 def reducer(function: Operator) -> Operator:
-    """An operator that makes one number of many along axes, all of them where none are told."""
-
     def reduce(x: Tensor, axes: Numbers = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
         chosen = _listed(axes)
         if not chosen and noop_with_empty_axes:
@@ -152,19 +103,11 @@ def arg_max(x: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: i
     return x.argmax(axis, keepdim=bool(keepdims))
 
 
-def flatten(x: Tensor, *, axis: int = 1) -> Tensor:
-    return x.reshape(math.prod(x.shape[:axis]) if axis else 1, -1)
-
-
 def reshape(x: Tensor, shape: Numbers, *, allowzero: int = 0) -> Tensor:
     sizes = _listed(shape)
     if not allowzero:
         sizes = [x.shape[axis] if size == 0 else size for axis, size in enumerate(sizes)]
     return x.reshape(sizes)
-
-
-def transpose(x: Tensor, *, perm: list[int] | None = None) -> Tensor:
-    return x.permute(perm or list(range(x.ndim))[::-1])
 
 
 def squeeze(x: Tensor, axes: Numbers = None) -> Tensor:
@@ -179,14 +122,6 @@ def unsqueeze(x: Tensor, axes: Numbers) -> Tensor:
     return x
 
 
-def concat(*parts: Tensor, axis: int) -> Tensor:
-    return torch.cat(parts, dim=axis)
-
-
-def split_up(x: Tensor, split: Numbers = None, *, axis: int = 0, outputs: int) -> tuple[Tensor, ...]:
-    return tuple(x.split(_listed(split) or -(-x.shape[axis] // outputs), dim=axis))
-
-
 def cut(x: Tensor, starts: Numbers, ends: Numbers, axes: Numbers = None, steps: Numbers = None) -> Tensor:
     first, last, along, by = map(_listed, (starts, ends, axes, steps))
     for place, (start, end) in enumerate(zip(first, last, strict=True)):
@@ -194,7 +129,7 @@ def cut(x: Tensor, starts: Numbers, ends: Numbers, axes: Numbers = None, steps: 
         chosen = range(x.shape[axis])[start:end:step]
         if step > 0:
             x = x[(slice(None),) * (axis % x.ndim) + (slice(chosen.start, chosen.stop, step),)]
-        else:  # torch's slices only go forwards
+        else:  # PyTorch's slices only go forwards
             x = x.index_select(axis, torch.tensor(chosen, dtype=torch.int64, device=x.device))
     return x
 
@@ -207,7 +142,7 @@ def pad(
     sides = [(0, 0)] * x.ndim
     for place, axis in enumerate(along):
         sides[axis] = given[place], given[place + len(given) // 2]
-    # torch wants pairs from the last axis on; all but constants only for the last axes.
+    # PyTorch takes pairs starting with the last axis; other modes than constant only for the last axes.
     while mode != "constant" and sides and sides[0] == (0, 0):
         sides = sides[1:]
     flat = [side for pair in reversed(sides) for side in pair]
@@ -222,10 +157,6 @@ def gather(x: Tensor, places: Tensor, *, axis: int = 0) -> Tensor:
     return x.index_select(axis, flat).reshape(*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
 
 
-def shape_of(x: Tensor, *, start: int = 0, end: int | None = None) -> Tensor:
-    return torch.tensor(x.shape[start:end], dtype=torch.int64)
-
-
 def cast(x: Tensor, *, to: int, saturate: int = 1) -> Tensor:
     return x.to(getattr(torch, onnx.helper.tensor_dtype_to_np_dtype(to).name))
 
@@ -234,7 +165,7 @@ def resize(
     x: Tensor, region: object = None, scales: Numbers = None, sizes: Numbers = None, *, mode: str = "nearest",
     coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor", **_unused: object,
 ) -> Tensor:  # fmt: skip
-    """Nearest pixels by whole factors, as upsampling layers have them; nothing else."""
+    """Repeat pixels by integer factors, as upsampling layers do."""
     factors = (
         [new / old for new, old in zip(_listed(sizes), x.shape, strict=True)] if sizes is not None else _listed(scales)
     )
@@ -254,34 +185,50 @@ def identity(x: Tensor, *_unused: object, **_told: object) -> Tensor:
 
 OPERATORS: dict[str, Operator] = {
     "Abs": torch.abs, "Add": torch.add, "ArgMax": arg_max, "AveragePool": average_pool,
-    "BatchNormalization": batch_normalization, "Cast": cast, "Clip": clip, "Concat": concat, "Conv": conv,
-    "Div": divide, "Dropout": identity, "Elu": elu, "Erf": torch.erf, "Exp": torch.exp, "Flatten": flatten,
-    "Gather": gather, "Gelu": gelu, "Gemm": gemm, "GlobalAveragePool": global_average_pool,
-    "GlobalMaxPool": global_max_pool, "HardSigmoid": hard_sigmoid, "HardSwish": functional.hardswish,
-    "Identity": identity, "LeakyRelu": leaky_relu, "Log": torch.log, "LogSoftmax": log_softmax, "MatMul": torch.matmul,
-    "MaxPool": max_pool, "Mul": torch.mul, "Neg": torch.neg, "PRelu": prelu, "Pad": pad, "Pow": torch.pow,
+    "BatchNormalization": batch_normalization, "Cast": cast, "Clip": clip, "Conv": conv,
+    "Div": divide, "Dropout": identity, "Elu": functional.elu, "Erf": torch.erf, "Exp": torch.exp,
+    "Gather": gather, "Gemm": gemm, "HardSwish": functional.hardswish,
+    "Identity": identity, "Log": torch.log, "MatMul": torch.matmul,
+    "MaxPool": max_pool, "Mul": torch.mul, "Neg": torch.neg, "Pad": pad, "Pow": torch.pow,
     "ReduceMax": reducer(torch.amax), "ReduceMean": reducer(torch.mean), "ReduceMin": reducer(torch.amin),
-    "ReduceSum": reducer(torch.sum), "Relu": torch.relu, "Reshape": reshape, "Resize": resize, "Shape": shape_of,
-    "Sigmoid": torch.sigmoid, "Slice": cut, "Softmax": softmax, "Split": split_up, "Sqrt": torch.sqrt,
-    "Squeeze": squeeze, "Sub": torch.sub, "Tanh": torch.tanh, "Transpose": transpose, "Unsqueeze": unsqueeze,
+    "ReduceSum": reducer(torch.sum), "Relu": torch.relu, "Reshape": reshape, "Resize": resize,
+    "Sigmoid": torch.sigmoid, "Slice": cut, "Sqrt": torch.sqrt,
+    "Squeeze": squeeze, "Sub": torch.sub, "Tanh": torch.tanh, "Unsqueeze": unsqueeze,
+    "Concat": lambda *parts, axis: torch.cat(parts, dim=axis),
+    "Flatten": lambda x, *, axis=1: x.reshape(math.prod(x.shape[:axis]) if axis else 1, -1),
+    "Gelu": lambda x, *, approximate="none": functional.gelu(x, approximate=approximate),
+    "GlobalAveragePool": lambda x: x.mean(dim=tuple(range(2, x.ndim)), keepdim=True),
+    "GlobalMaxPool": lambda x: x.amax(dim=tuple(range(2, x.ndim)), keepdim=True),
+    "HardSigmoid": lambda x, *, alpha=0.2, beta=0.5: (alpha * x + beta).clamp(0, 1),
+    "LeakyRelu": lambda x, *, alpha=0.01: functional.leaky_relu(x, alpha),
+    "LogSoftmax": lambda x, *, axis=-1: x.log_softmax(axis),
+    "PRelu": lambda x, slope: torch.where(x < 0, x * slope, x),
+    "Shape": lambda x, *, start=0, end=None: torch.tensor(x.shape[start:end], dtype=torch.int64),
+    "Softmax": lambda x, *, axis=-1: x.softmax(axis),
+    "Split": lambda x, split=None, *, axis=0, outputs: tuple(
+        x.split(_listed(split) or -(-x.shape[axis] // outputs), dim=axis)
+    ),
+    "Transpose": lambda x, *, perm=None: x.permute(perm or list(range(x.ndim))[::-1]),
 }  # fmt: skip
-# What operators did before some operator set: it, and the function.
-OLD: dict[str, tuple[int, Operator]] = {"LogSoftmax": (13, old_log_softmax), "Softmax": (13, old_softmax)}
+# The implementations of operators before some operator set.
+OLD: dict[str, tuple[int, Operator]] = {
+    "LogSoftmax": (13, lambda x, *, axis=1: x.flatten(axis).log_softmax(-1).reshape(x.shape)),
+    "Softmax": (13, lambda x, *, axis=1: x.flatten(axis).softmax(-1).reshape(x.shape)),
+}
 
 
 def find(name: str, opset: int) -> Operator | None:
-    """What does an operator of this set's version, None where nothing is known to."""
+    """Return the implementation of an operator in an operator set, None if it is not supported."""
     before, old = OLD.get(name, (0, None))
     return old if opset < before else OPERATORS.get(name)
 
 
 def _listed(numbers: Numbers) -> list[Any]:
-    """Numbers that are an input, an attribute, or not told."""
     return list(numbers.tolist() if isinstance(numbers, Tensor) else numbers or [])
 
 
 def _pads(x: Tensor, auto_pad: str, pads: Sizes, spans: Sequence[int], strides: Sequence[int]) -> list[int]:
-    """The padding before each axis, then that after each."""
+    """Return the padding before each axis, then after each."""
     if auto_pad == "NOTSET":
         return list(pads or [0] * 2 * len(spans))
     if auto_pad == "VALID":
@@ -295,7 +242,7 @@ def _pads(x: Tensor, auto_pad: str, pads: Sizes, spans: Sequence[int], strides: 
 
 
 def _padded(x: Tensor, pads: list[int], value: float, most: Sequence[int] | None = None) -> tuple[Tensor, list[int]]:
-    """The input, padded here where torch cannot do it on the way, and the padding left to torch: alike at both ends."""
+    """Return the input, padded if PyTorch's operator cannot do it, and the padding left to it, equal at both ends."""
     axes = len(pads) // 2
     before, after = pads[:axes], pads[axes:]
     within = most is None or all(one <= limit for one, limit in zip(before, most, strict=True))

@@ -1,9 +1,10 @@
-"""Sessions of onnxruntime, and which of a graph's outputs is which."""
+"""Sessions of onnxruntime, and the roles of a graph's outputs."""
 
 from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -53,17 +54,17 @@ class NoUsableOutputError(InputError):
 
 
 def open_session(path: Path, threads: int, content: bytes | None = None) -> InferenceSession:
-    """A session on the file or, where given, on this content in its place."""
+    """Open a session on the file or, if given, on this content instead."""
     validation.whole("model: threads", threads, least=1)
     check_file(path)
-    external_files(path)  # refuses what lies elsewhere, before onnxruntime reads it
+    external_files(path)  # raises if one is outside the folder, before onnxruntime reads it
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    if content is not None:  # weights in files beside the model are still looked for there
+    if content is not None:  # external weights are still next to the model
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
     try:
         return onnxruntime.InferenceSession(
@@ -74,13 +75,7 @@ def open_session(path: Path, threads: int, content: bytes | None = None) -> Infe
 
 
 class OnnxFile(Model):
-    """A model in an ONNX file with one input; another process opens the file again.
-
-    Args:
-        path: of the file
-        told: options that are recorded as its preprocessing, None where not given
-        rest: its other options
-    """
+    """A model in an ONNX file with one input; `told` are the options recorded as its preprocessing."""
 
     thread_safe = True
     spares_batch = True
@@ -92,15 +87,26 @@ class OnnxFile(Model):
         self._session = open_session(self.path, threads)
         self._fingerprint = fingerprint_files(model_files(self.path))
         self.repeatable = not draws(self.path)
-        self._input = only_input(self.name, self._session.get_inputs())
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1:
+            found = ", ".join(node.name for node in inputs)
+            hint = "; a text model needs tokenizer = 'tokenizer.json'" if "input_ids" in found else ""
+            raise InputError(
+                f"model: {self.name} has {len(inputs)} inputs ({found}); models with one input are accepted{hint}"
+            )
+        self._input: ValueInfo = inputs[0]
+        if self._input.type not in DTYPES:
+            raise InputError(
+                f"model: {self.name}: input type {self._input.type} is not accepted; {', '.join(DTYPES)} are"
+            )
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the file and of all files of weights it names, as they were when it was opened."""
+        """A hash of the file and its external files of weights, as they were when it was opened."""
         return self._fingerprint
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A session of onnxruntime cannot be copied to another process; the file can be opened again there.
+        # A session of onnxruntime cannot be pickled; another process opens the file again.
         return _reopen, (type(self), portable(self.path.absolute()), self._options)
 
 
@@ -109,68 +115,48 @@ def _reopen(kind: Callable[..., OnnxFile], told: Path | Elsewhere, options: Reco
 
 
 def check_file(path: Path) -> None:
-    """Raise InputError if there is no file at the path."""
     if not path.is_file():
         raise InputError(f"model: {path} does not exist" if not path.exists() else f"model: {path} is not a file")
 
 
-def only_input(name: str, inputs: Sequence[ValueInfo]) -> ValueInfo:
-    """The one input that a graph has."""
-    if len(inputs) != 1:
-        found = ", ".join(node.name for node in inputs)
-        hint = "; a text model needs tokenizer = 'tokenizer.json'" if "input_ids" in found else ""
-        raise InputError(f"model: {name} has {len(inputs)} inputs ({found}); models with one input are accepted{hint}")
-    if inputs[0].type not in DTYPES:
-        raise InputError(f"model: {name}: input type {inputs[0].type} is not accepted; {', '.join(DTYPES)} are")
-    return inputs[0]
-
-
 def sizes(node: ValueInfo) -> tuple[int | None, ...]:
-    """The shape of an input or output; None for sizes that are left open."""
+    """Return the shape of an input or output, None for axes of any size."""
     return tuple(size if isinstance(size, int) else None for size in node.shape)
 
 
 def infer(session: InferenceSession, names: Sequence[str], ready: Array, name: str) -> list[Array]:
-    """Outputs for inputs as the graph wants them; in parts, the last one padded, where it takes a fixed number."""
+    """Return outputs for prepared inputs, run in padded parts if the graph takes a fixed number of inputs."""
     wanted = session.get_inputs()[0]
     fixed = wanted.shape[0] if wanted.shape and isinstance(wanted.shape[0], int) else None
     if fixed is None or len(ready) == fixed:
-        return _infer(session, names, ready, wanted.name, name)
-    # No inputs still need one pass, to see the shape of none.
-    chunks = [ready[start : start + fixed] for start in range(0, max(len(ready), 1), fixed)]
-    parts = [
-        [made[: len(chunk)] for made in _infer(session, names, _pad(chunk, fixed), wanted.name, name)]
-        for chunk in chunks
-    ]
+        return run(session, names, {wanted.name: ready}, f"{name}: the model failed on inputs {ready.shape}")
+    parts = []
+    # Even without inputs one pass is needed, for the shape of the outputs.
+    for start in range(0, max(len(ready), 1), fixed):
+        chunk = ready[start : start + fixed]
+        padded = np.full((fixed, *ready.shape[1:]), "" if ready.dtype.kind == "O" else 0, dtype=ready.dtype)
+        padded[: len(chunk)] = chunk
+        made = run(session, names, {wanted.name: padded}, f"{name}: the model failed on inputs {padded.shape}")
+        parts.append([one[: len(chunk)] for one in made])
     return [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
 
 
-def _infer(session: InferenceSession, names: Sequence[str], ready: Array, wanted: str, name: str) -> list[Array]:
+def run(session: InferenceSession, names: Sequence[str], inputs: Mapping[str, Array], failed: str) -> list[Array]:
+    """Return the named outputs; an exception becomes an InputError that starts with `failed`."""
     try:
-        return [np.asarray(made) for made in session.run(list(names), {wanted: ready})]
+        return [np.asarray(made) for made in session.run(list(names), dict(inputs))]
     except Exception as error:  # onnxruntime's exceptions have no common base of their own
-        raise InputError(f"{name}: the model failed on inputs {ready.shape}: {first_line(error)}") from None
-
-
-def _pad(part: Array, size: int) -> Array:
-    if len(part) == size:
-        return part
-    padded = np.full((size, *part.shape[1:]), "" if part.dtype.kind == "O" else 0, dtype=part.dtype)
-    padded[: len(part)] = part
-    return padded
+        raise InputError(f"{failed}: {first_line(error)}") from None
 
 
 def model_files(path: Path) -> dict[str, Path]:
-    """An ONNX file, under the name "", and its files of weights: those it names, and the usual one, <name>.data."""
+    """Return an ONNX file, as "", and its files of weights: those it names, and the usual <name>.data."""
     usual = path.with_name(path.name + ".data")
     return {"": path, **({usual.name: usual} if usual.is_file() else {}), **external_files(path)}
 
 
 def external_files(path: Path) -> dict[str, Path]:
-    """The files of weights that the graph names and that exist, by the name it has for them.
-
-    One outside the model's folder is refused: a model from elsewhere must not reach the user's other files.
-    """
+    """Return existing files of weights by name; one outside the model's folder is refused, as it may be private."""
     try:
         named = onnx_graph.external_files(_content(path))
     except ValueError as error:  # a name that is not UTF-8 too
@@ -180,16 +166,15 @@ def external_files(path: Path) -> dict[str, Path]:
 
 
 def draws(path: Path) -> bool:
-    """Whether the graph says that it draws random numbers."""
     return onnx_graph.draws(_content(path))
 
 
 def _beside(path: Path, location: str) -> Path:
-    """The file of that name in the model's folder."""
-    told = PureWindowsPath(location)  # knows both separators, and drives
+    """Return the file of that name in the model's folder."""
+    told = PureWindowsPath(location)  # splits at both separators, and finds drives
     file = path.parent / location
     inside = not told.root and not told.drive and ".." not in told.parts and "\0" not in location
-    # A model that is itself a link, as in a cache of downloads, may have its weights beside what it links to.
+    # A model that is itself a link, as in a download cache, may have its weights next to the file it links to.
     homes = (path.parent.resolve(), path.resolve().parent)
     if not inside or not any(file.resolve().is_relative_to(home) for home in homes):
         raise InputError(
@@ -200,17 +185,40 @@ def _beside(path: Path, location: str) -> Path:
 
 
 def _content(path: Path) -> memoryview:
-    """A file's content without reading all of it; nothing for a file of another format of onnxruntime's own."""
+    """Return a file's content, memory-mapped; nothing for a file in onnxruntime's own format."""
     with path.open("rb") as stream:
         head = stream.read(8)
         if not head or head[4:] == b"ORTM":
             return memoryview(b"")
-        # Unmapped once nothing looks at it any more.
         return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
 
 
+@dataclass(frozen=True)
+class GraphOutputs:
+    """The outputs of a graph that contain predictions and features, and the kind of the predictions."""
+
+    output: str
+    features: str | None
+    kind: Outputs
+    classes: int | None
+
+    @classmethod
+    def find(cls, name: str, session: InferenceSession, output: str | None, features: str | None) -> GraphOutputs:
+        nodes = {node.name: node for node in session.get_outputs()}
+        found = find_output(name, nodes, output)
+        dtype, shape = nodes[found].type, nodes[found].shape
+        columns = shape[1] if len(shape) == 2 else None
+        kind = _kind_of(dtype, columns, len(shape))
+        classes = columns if kind == "scores" and isinstance(columns, int) else None
+        return cls(found, _find_features(name, nodes, features, found), kind, classes)
+
+    def flat(self, outputs: Array) -> Array:
+        """Return labels in a column as (N,), other outputs unchanged."""
+        return outputs[:, 0] if self.kind == "labels" and outputs.ndim == 2 else outputs
+
+
 def find_output(name: str, nodes: Mapping[str, ValueInfo], wanted: str | None) -> str:
-    """The output that holds the model's answer: the one named, else the likeliest."""
+    """Return the output that contains the predictions: the one named, else the likeliest."""
     described = ", ".join(f"{node.name} {node.type} {node.shape}" for node in nodes.values())
     if wanted is not None:
         if wanted not in nodes:
@@ -230,7 +238,7 @@ def find_output(name: str, nodes: Mapping[str, ValueInfo], wanted: str | None) -
     # onnxruntime shows an unknown rank as no axes at all; a lone output of numbers is worth a try.
     if not flat and len(nodes) == 1:
         flat = [node for node in nodes.values() if node.type in _FLOATS + _INTEGERS and not node.shape]
-    # Where there are several of pixels, the first is the answer: others helped to train it.
+    # Of several outputs of pixels, the first is the prediction: others helped to train it.
     if not flat and all(map(_of_pixels, nodes.values())):
         flat = list(nodes.values())
     if not flat:
@@ -238,8 +246,11 @@ def find_output(name: str, nodes: Mapping[str, ValueInfo], wanted: str | None) -
     return str(flat[0].name)
 
 
+def _is_column(shape: Sequence[object]) -> bool:
+    return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
+
+
 def _of_pixels(node: ValueInfo) -> bool:
-    """Whether an output is a label for each pixel, or scores of each."""
     rank = len(node.shape)
     return (rank == 3 and node.type in _INTEGERS) or (rank == 4 and node.type in _FLOATS)
 
@@ -252,12 +263,8 @@ def _preference(node: ValueInfo) -> tuple[bool, int, float]:
     return is_feature, rank, columns if isinstance(columns, int) else float("inf")
 
 
-def _is_column(shape: Sequence[object]) -> bool:
-    return len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)
-
-
-def find_features(name: str, nodes: Mapping[str, ValueInfo], wanted: str | None, output: str) -> str | None:
-    """The output that holds features: the one named, else the only one whose name says so."""
+def _find_features(name: str, nodes: Mapping[str, ValueInfo], wanted: str | None, output: str) -> str | None:
+    """Return the output that contains features: the one named, else the only one with a fitting name."""
     if wanted is not None:
         if wanted not in nodes:
             raise InputError(f"model: {name} has no output {wanted!r} for features; {suggest(wanted, nodes)}")
@@ -270,8 +277,7 @@ def find_features(name: str, nodes: Mapping[str, ValueInfo], wanted: str | None,
     return named[0] if len(named) == 1 else None
 
 
-def kind_of(dtype: str, columns: object, rank: int) -> Outputs:
-    """What an output of this type and shape is."""
+def _kind_of(dtype: str, columns: object, rank: int) -> Outputs:
     if rank > 2:
         return "maps"
     if dtype in _INTEGERS and (rank < 2 or columns == 1):

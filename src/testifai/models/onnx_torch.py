@@ -1,4 +1,4 @@
-"""ONNX graphs as modules of torch, for devices that onnxruntime does not reach (needs the extra `torch`)."""
+"""ONNX graphs as PyTorch modules, for devices that onnxruntime does not reach (needs the extra `torch`)."""
 
 from __future__ import annotations
 
@@ -16,39 +16,33 @@ from torch import Tensor
 from testifai.errors import InputError, suggest
 from testifai.models.base import Model
 from testifai.models.onnx_graph import Graph, Node, read_graph
-from testifai.models.onnx_operators import Operator, find
+from testifai.models.onnx_operators import find
 from testifai.models.onnx_session import check_file, external_files, find_output
 from testifai.models.torch import TorchModel
 from testifai.support.types import Array, Record
 
 Prepare = Callable[[Array], Any]
 
-# Operators whose constants are numbers to be read, not to be computed with: reading them must not wait for a device.
+# Operators whose constants are read, not computed with: reading them must not wait for a device.
 _TOLD = ("Pad", "Resize")
 
 
 @dataclass(frozen=True)
 class _Step:
-    """A node ready to run: its function, and what nobody needs once it has run."""
-
-    run: Operator
     node: Node
     attributes: Record
-    unneeded: tuple[str, ...]
+    unneeded: tuple[str, ...]  # values that are not needed after it has run
 
 
 class OnnxModule(torch.nn.Module):  # type: ignore[misc]
-    """One output of a graph as a function of its only input; its weights are buffers.
-
-    A graph made for batches of a fixed size gets batches of that size, the last filled up with zeros.
-    """
+    """One output of a graph as a function of its only input; batches of a fixed size are padded with zeros."""
 
     def __init__(self, name: str, graph: Graph, output: str) -> None:
         super().__init__()
         if len(graph.inputs) != 1:
             found = ", ".join(one.name for one in graph.inputs)
             raise InputError(f"model: {name} has {len(graph.inputs)} inputs ({found}); one is accepted")
-        self._input, self._output = graph.inputs[0].name, output
+        self._input, self._output, self._opset = graph.inputs[0].name, output, graph.opset
         size = graph.inputs[0].shape[0] if graph.inputs[0].shape else None
         self._batch = size if isinstance(size, int) else None
         nodes = _needed(graph.nodes, output)
@@ -59,7 +53,7 @@ class OnnxModule(torch.nn.Module):  # type: ignore[misc]
         self._digest = _digest(self._input, output, self._batch, nodes, constants)
 
     def _keep(self, constants: dict[str, Array], told: set[str]) -> dict[str, str | Tensor]:
-        """Floats become buffers; what shapes are made of, and what is told, stays in the computer's own memory."""
+        """Make floats buffers; integers for shapes, and constants in `told`, stay in host memory."""
         places: dict[str, str | Tensor] = {}
         for place, (name, array) in enumerate(constants.items()):
             tensor = torch.from_numpy(np.array(array))
@@ -74,7 +68,6 @@ class OnnxModule(torch.nn.Module):  # type: ignore[misc]
         return f"{len(self._steps)} nodes, graph {self._digest}"
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The graph's output for a batch as the graph wants it: nothing is prepared here."""
         size = self._batch
         if size is None or len(inputs) == size:
             return self._run(inputs)
@@ -90,8 +83,10 @@ class OnnxModule(torch.nn.Module):  # type: ignore[misc]
         }
         values |= {"": None, self._input: inputs}
         for step in self._steps:
-            made = step.run(*[values[name] for name in step.node.inputs], **step.attributes)
-            # Outputs beyond what the function gives (a mask, indices) are not needed at inference.
+            run = find(step.node.operator, self._opset)  # not in the step: lambdas cannot be pickled
+            assert run is not None, "checked by _steps"
+            made = run(*[values[name] for name in step.node.inputs], **step.attributes)
+            # Outputs that the function does not return (a mask, indices) are not needed at inference.
             values.update(zip(step.node.outputs, made if isinstance(made, tuple) else (made,), strict=False))
             for name in step.unneeded:
                 values.pop(name, None)
@@ -100,15 +95,10 @@ class OnnxModule(torch.nn.Module):  # type: ignore[misc]
 
 
 class OnnxTwin(TorchModel):
-    """An ONNX model on a device of torch's: the same graph, name and fingerprint, its inputs prepared alike.
-
-    `prepare` tells how a batch of some shape and dtype is prepared, as an array and as a tensor.
-    """
-
-    unidentified_reason = None
+    """An ONNX model on a PyTorch device; `prepare` returns the preprocessing of batches of some shape and dtype."""
 
     def __init__(self, original: Model, module: torch.nn.Module, device: str, prepare: Prepare) -> None:
-        # A label may come as a column.
+        # Labels may be a column.
         module = torch.nn.Sequential(module, torch.nn.Flatten(0)) if original.outputs == "labels" else module
         super().__init__(module, device=device, outputs=original.outputs, batch_size=original.batch_size)
         self.name, self.classes, self.repeatable = original.name, original.classes, original.repeatable
@@ -121,8 +111,7 @@ class OnnxTwin(TorchModel):
         return self._fingerprint
 
     def _ready(self, batch: Array) -> Array:
-        # The module may write into what it is given.
-        return np.array(self._prepare(batch)(batch))
+        return np.array(self._prepare(batch)(batch))  # a copy: the module may write into it
 
     def _ready_tensor(self, batch: Tensor) -> Any:
         like = np.empty((0, *batch.shape[1:]), dtype=str(batch.dtype).removeprefix("torch."))
@@ -130,7 +119,7 @@ class OnnxTwin(TorchModel):
 
 
 def onnx_as_torch(path: str | Path, output: str | None = None) -> OnnxModule:
-    """The graph of an ONNX file as a module of torch, in evaluation mode; its scores, or the output that is named."""
+    """Return the graph of an ONNX file as a module in evaluation mode, for its scores or the named output."""
     path = Path(path)
     check_file(path)
     graph = read_graph(path, external_files(path))
@@ -144,7 +133,6 @@ def onnx_as_torch(path: str | Path, output: str | None = None) -> OnnxModule:
 
 
 def _needed(nodes: Sequence[Node], output: str) -> list[Node]:
-    """The nodes that the output comes from."""
     wanted, kept = {output}, []
     for node in reversed(nodes):
         if wanted & set(node.outputs):
@@ -165,28 +153,22 @@ def _steps(name: str, nodes: list[Node], opset: int, lasting: set[str]) -> Itera
     last = {one: place for place, node in enumerate(nodes) for one in node.inputs}
     for place, node in enumerate(nodes):
         operator, attributes = operators[node.operator], dict(node.attributes)
-        if node.operator == "Split":  # how many parts there are, only the outputs say
+        if node.operator == "Split":  # the number of parts is the number of outputs
             attributes["outputs"] = len(node.outputs)
             attributes.pop("num_outputs", None)
-        _check(name, node, operator, attributes)
+        try:
+            inspect.signature(operator).bind(*node.inputs, **attributes)
+        except TypeError as error:
+            raise InputError(f"model: {name}: {node.operator} as it stands does not run on torch ({error})") from None
+        except ValueError:  # PyTorch's own functions have no signature
+            if attributes:
+                told = ", ".join(attributes)
+                raise InputError(f"model: {name}: {node.operator} with {told} does not run on torch") from None
         unneeded = tuple(one for one in set(node.inputs) - lasting if one and last[one] == place)
-        yield _Step(operator, node, attributes, unneeded)
-
-
-def _check(name: str, node: Node, operator: Operator, attributes: Record) -> None:
-    """Refuse a node whose inputs or attributes the function does not take."""
-    try:
-        inspect.signature(operator).bind(*node.inputs, **attributes)
-    except TypeError as error:
-        raise InputError(f"model: {name}: {node.operator} as it stands does not run on torch ({error})") from None
-    except ValueError:  # torch's own functions do not say what they take
-        if attributes:
-            told = ", ".join(attributes)
-            raise InputError(f"model: {name}: {node.operator} with {told} does not run on torch") from None
+        yield _Step(node, attributes, unneeded)
 
 
 def _digest(*parts: Any) -> str:
-    """What tells a graph from another."""
     *plain, constants = parts
     digest = hashlib.sha256(repr(plain).encode())
     for name, array in constants.items():

@@ -1,8 +1,7 @@
-"""From images as data sets hold them (uint8, height × width × colour) to what a model's input wants."""
+"""From images as data sets store them (uint8, height × width × colour) to a model's input."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -30,8 +29,6 @@ PerChannel = float | Sequence[float]
 
 
 class ImagePart(ModelPart):
-    """What a spec may say of how a model wants to be fed."""
-
     layout: Layout | None = None
     """The order of the axes of images that the model takes."""
     scale: float | NamedScale | None = None
@@ -43,8 +40,6 @@ class ImagePart(ModelPart):
 
 
 class Guess(NamedTuple):
-    """How a model's input is likely to be prepared."""
-
     layout: str | None
     scale: Scale
 
@@ -52,14 +47,9 @@ class Guess(NamedTuple):
 class Preprocess:
     """Turns a batch into a model's input: scale, then (x − mean) / std per channel, then layout.
 
-    `scale` says what 0 … 255 becomes: "unit" 0 … 1, "signed" −1 … 1, "raw" itself; these names concern
-    whole-number batches (fractional ones count as scaled already), while a number multiplies any batch.
-    `layout` None keeps the shape. `expects` is the model's input shape (first axis = input, None = any size),
-    checked on every batch.
-
-    >>> digits = np.full((2, 28, 28), 255, np.uint8)
-    >>> Preprocess("NCHW", "unit")(digits).shape
-    (2, 1, 28, 28)
+    `scale` maps 0 … 255 to "unit" 0 … 1, "signed" −1 … 1, or itself, "raw"; these names apply to batches of integers
+    (others count as scaled already), a number multiplies any batch. `layout` None keeps the shape. `expects` is the
+    model's input shape (first axis = input, None = any size), checked on every batch.
     """
 
     def __init__(
@@ -74,7 +64,13 @@ class Preprocess:
         if layout is not None and layout not in LAYOUTS:
             raise InputError(f"layout: {layout!r} is not known; {suggest(layout, LAYOUTS)}")
         self.layout, self.dtype, self.expects = layout, np.dtype(dtype), expects
-        self.scale = _check_scale("raw" if scale is None else scale)
+        self.scale: Scale = "raw" if scale is None else scale
+        if not isinstance(scale, str | None):
+            self.scale = validation.number("scale", scale)
+            if self.scale == 0:
+                raise InputError("scale: must be a number other than 0, got 0")
+        elif self.scale not in SCALES:
+            raise InputError(f"scale: {scale!r} is not accepted; a number or one of {', '.join(SCALES)} is")
         self.mean, self.std = _check_channels("mean", mean), _check_channels("std", std)
         self._known: dict[Any, Any] = {}
         if self.std is not None and (self.std <= 0).any():
@@ -86,8 +82,6 @@ class Preprocess:
         if isinstance(batch, list):
             return batch
         view = self._arrange(batch)
-        if self.expects is not None and not _fits(view.shape[1:], self.expects[1:]):
-            raise InputError(_mismatch(batch.shape, self.expects))
         divisor, shift = self._factors(batch, view.shape)
         if divisor is None:
             out = np.array(view, dtype=self.dtype, order="C", copy=None)
@@ -99,42 +93,39 @@ class Preprocess:
         return out
 
     def on_tensors(self, batch: Tensor) -> Tensor:
-        """The same for a batch that is a torch tensor, on its device, up to rounding.
-
-        Images that are to be NCHW keep colours beside each other in memory ("channels last"): no pass to move them, and
-        the order that convolutions on an accelerator work in.
-        """
+        """Prepare a tensor on its device; NCHW images stay "channels last" in memory, which is faster on GPUs."""
         import torch
 
         view = self._arrange(batch)
-        if self.expects is not None and not _fits(view.shape[1:], self.expects[1:]):
-            raise InputError(_mismatch(tuple(batch.shape), self.expects))
-        dtype = getattr(torch, self.dtype.name)
-        key = (batch.device, batch.dtype, batch.shape[1:])
-        if key not in self._known:
-            shown = np.empty(0, str(batch.dtype).removeprefix("torch.")).dtype
-            pair = self.affine(shown)
-            self._known[key] = tuple(
-                None if one is None else torch.from_numpy(self._spread(one, view.shape, batch.shape)).to(batch.device)
-                for one in pair
-            )
-        divisor, shift = self._known[key]
-        # The model may write into what it is given.
-        out = view.to(dtype, copy=divisor is None and shift is None)
+        divisor, shift = self._factors(batch, view.shape)
+        # A copy: the model may write into it.
+        out = view.to(getattr(torch, self.dtype.name), copy=divisor is None and shift is None)
         out = out if divisor is None else out / divisor
         return out if shift is None else out - shift
 
-    def _factors(self, batch: Array, shape: tuple[int, ...]) -> tuple[Array | None, Array | None]:
-        """Divisor and shift in the shape of the arranged batch; worked out once for every kind of batch."""
-        key = (batch.dtype.str, batch.shape[1:])
+    def _factors(self, batch: Any, shape: tuple[int, ...]) -> tuple[Any, Any]:
+        """Return divisor and shift in the shape of the arranged batch, an array or tensor; cached per kind of batch."""
+        device = None if isinstance(batch, np.ndarray) else batch.device
+        key = (device, batch.dtype, batch.shape[1:])
         if key not in self._known:
-            pair = self.affine(batch.dtype)
-            self._known[key] = tuple(None if one is None else self._spread(one, shape, batch.shape) for one in pair)
+            dtype = np.dtype(str(batch.dtype).removeprefix("torch."))
+            pair = [None if one is None else self._spread(one, shape, batch.shape) for one in self.affine(dtype)]
+            if device is not None:
+                import torch
+
+                pair = [None if one is None else torch.from_numpy(one).to(device) for one in pair]
+            self._known[key] = pair
         divisor, shift = self._known[key]
         return divisor, shift
 
     def _arrange(self, batch: Any) -> Any:
-        """An array or a tensor in the model's layout, seen without moving anything."""
+        """Return a view of an array or a tensor in the model's layout."""
+        view = self.laid_out(batch)
+        if self.expects is not None and not _fits(view.shape[1:], self.expects[1:]):
+            raise InputError(_mismatch(tuple(batch.shape), self.expects))
+        return view
+
+    def laid_out(self, batch: Any) -> Any:
         if self.layout is None:
             return batch
         if self.layout == "flat":
@@ -150,7 +141,7 @@ class Preprocess:
         return images.transpose(0, 3, 1, 2) if isinstance(images, np.ndarray) else images.permute(0, 3, 1, 2)
 
     def affine(self, dtype: np.dtype[Any]) -> tuple[Array | None, Array | None]:
-        """x / divisor − shift equals ((x · scale + offset) − mean) / std; None where nothing is to do."""
+        """Return (divisor, shift): x / divisor − shift equals ((x · scale + offset) − mean) / std; None: no change."""
         divisor, offset = np.ones(1), 0.0
         if not isinstance(self.scale, str):
             divisor = np.array([1.0 / self.scale])
@@ -162,7 +153,7 @@ class Preprocess:
         return (None if (divisor == 1).all() else divisor), (None if (shift == 0).all() else shift)
 
     def _spread(self, values: Array, shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> Array:
-        """One value per channel, in the shape that multiplies the arranged batch."""
+        """Return one value per channel, in the shape that multiplies the arranged batch."""
         values = values.astype(self.dtype)
         if len(values) == 1:
             return values.reshape(())
@@ -177,13 +168,12 @@ class Preprocess:
 
 
 def guess(input_shape: Shape, dtype: DTypeLike, batch_shape: Sequence[int]) -> Guess:
-    """Layout and scale from the model's input shape and the data's, where only one layout fits.
+    """Return layout and scale from the model's input shape and the data's; InputError unless one layout fits.
 
-    The layout is a fact or an InputError. The scale of a model of floats cannot be seen in its input: 0 … 1 is assumed
-    for images.
+    The scale cannot be inferred: 0 … 1 is assumed for images if the model takes floats.
 
     Args:
-        input_shape: of the model, None where it takes any size
+        input_shape: of the model, None for any size
         dtype: of its input
         batch_shape: of the data's inputs
 
@@ -192,7 +182,8 @@ def guess(input_shape: Shape, dtype: DTypeLike, batch_shape: Sequence[int]) -> G
     """
     rank = len(batch_shape)
     layouts = (None, "NCHW", "NHWC", "flat") if rank in (3, 4) else (None, "flat") if rank > 4 else (None,)
-    fitting = [layout for layout in layouts if _fits(_arranged(batch_shape, layout), input_shape[1:])]
+    one = np.broadcast_to(np.uint8(0), (1, *batch_shape[1:]))
+    fitting = [layout for layout in layouts if _fits(Preprocess(layout).laid_out(one).shape[1:], input_shape[1:])]
     if None in fitting and "NHWC" in fitting:
         fitting.remove(None)  # for images with a colour axis they are the same
     if not fitting:
@@ -206,46 +197,20 @@ def guess(input_shape: Shape, dtype: DTypeLike, batch_shape: Sequence[int]) -> G
     return Guess(fitting[0], "unit" if images else "raw")
 
 
-def _arranged(shape: Sequence[int], layout: str | None) -> tuple[int, ...]:
-    """The shape of one input once laid out."""
-    one = tuple(shape[1:])
-    if layout is None:
-        return one
-    if layout == "flat":
-        return (math.prod(one),)
-    height, width, channels = one if len(one) == 3 else (*one, 1)
-    return (channels, height, width) if layout == "NCHW" else (height, width, channels)
-
-
 def _fits(shape: Sequence[int], wanted: Shape) -> bool:
-    if len(shape) != len(wanted):
-        return False
-    return all(size is None or size == have for have, size in zip(shape, wanted, strict=True))
+    pairs = zip(shape, wanted, strict=False)
+    return len(shape) == len(wanted) and all(size is None or size == have for have, size in pairs)
 
 
 def _show(shape: Shape) -> str:
-    return (
-        "("
-        + ", ".join("N" if axis == 0 else "any" if size is None else str(size) for axis, size in enumerate(shape))
-        + ")"
-    )
+    sizes = ("any" if size is None else str(size) for size in shape[1:])
+    return f"({', '.join(['N', *sizes][: len(shape)])})"
 
 
 def _mismatch(batch_shape: Sequence[int], input_shape: Shape) -> str:
     colours = {3: "grey", 4: "colour"}.get(len(batch_shape))
     hint = f" ({colours} images)" if colours and len(input_shape) == 4 else ""
     return f"inputs: have shape {_show(batch_shape)}{hint}; the model takes {_show(input_shape)}"
-
-
-def _check_scale(scale: object) -> Scale:
-    if isinstance(scale, str):
-        if scale in SCALES:
-            return scale
-        raise InputError(f"scale: {scale!r} is not accepted; a number or one of {', '.join(SCALES)} is")
-    number = validation.number("scale", scale)
-    if number == 0:
-        raise InputError("scale: must be a number other than 0, got 0")
-    return number
 
 
 def _check_channels(field: str, values: PerChannel | None) -> Floats | None:

@@ -15,11 +15,11 @@ from testifai.support import user_code, validation
 from testifai.support.batches import Batch
 from testifai.support.fingerprints import CodeFingerprint, fingerprint_code
 from testifai.support.options_base import Count
-from testifai.support.types import Array, Record
+from testifai.support.types import Array
 
 
 class ForeignModel(Model):
-    """A callable with a fingerprint, and with whatever else of a `Model` it has."""
+    """A callable with a fingerprint that is no `Model`; attributes that it lacks have their defaults."""
 
     def __init__(self, given: Any) -> None:
         self.given = given
@@ -30,7 +30,6 @@ class ForeignModel(Model):
 
     @property
     def fingerprint(self) -> str:
-        """The object's own, or at least its class."""
         return str(self.given.fingerprint or type(self.given).__qualname__)
 
     def __call__(self, batch: Batch) -> Array:
@@ -46,19 +45,18 @@ class ForeignModel(Model):
         return hasattr(self.given, "traced")
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
-        call = self.given.traced if self.traces_layers else super().traced
-        found: tuple[Array, Array] = call(batch, layer)
+        found: tuple[Array, Array] = getattr(self.given, "traced", super().traced)(batch, layer)
         return found
 
 
 def is_adapter(model: object) -> bool:
-    """Whether an object was made to be a model, rather than any callable."""
-    # Looked up without asking for it: a fingerprint may take a while to compute.
+    """Return True for a callable with a fingerprint."""
+    # getattr_static: a fingerprint may take a while to compute.
     return callable(model) and inspect.getattr_static(model, "fingerprint", None) is not None
 
 
 def is_estimator(model: object) -> bool:
-    """Whether an object predicts as scikit-learn's do, and is not simply called."""
+    """Return True for an object that predicts as scikit-learn's estimators do, and is not simply called."""
     predicts = hasattr(model, "predict") or hasattr(model, "predict_proba")
     return predicts and not isinstance(model, type) and (hasattr(model, "get_params") or not callable(model))
 
@@ -66,8 +64,7 @@ def is_estimator(model: object) -> bool:
 class PythonModel(TableModel):
     """A function batch → (N,) labels or (N, d) scores or values; `outputs` says which, if known.
 
-    `version` is for what cannot be seen of a model from outside, such as a service that it asks: a text of the user's
-    that changes when the model does.
+    `version` identifies a model that its code does not, such as one that calls a service.
 
     >>> import numpy as np
     >>> PythonModel(lambda table: table.sum(axis=1))(np.ones((2, 3))).tolist()
@@ -90,23 +87,14 @@ class PythonModel(TableModel):
             raise InputError(f"model: {function.__name__} is a class; hand over an instance or a function")
         if outputs is not None:
             validation.choice("outputs", outputs, get_args(Outputs))
-        self.function, self.outputs = function, outputs
+        self.function, self.outputs, self.version = function, outputs, version
         self.classes, self.batch_size = classes, batch_size
-        self.name = name or _name_of(function)
-        self.version = version
+        named = getattr(function, "func", function)  # of a functools.partial
+        self.name = name or str(getattr(named, "__qualname__", None) or type(named).__qualname__)
 
     @functools.cached_property
     def _code(self) -> CodeFingerprint:
         return fingerprint_code(self.function, self.version)
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of the source of the function and of what it computes with."""
-        return self._code.fingerprint
-
-    @property
-    def unidentified_reason(self) -> str | None:
-        return self._code.unidentified_reason
 
     def __call__(self, batch: Batch) -> Array:
         given = batch if self._feed is None or isinstance(batch, list) else self._feed(batch)
@@ -115,7 +103,7 @@ class PythonModel(TableModel):
 
 
 class PythonModelPart(ModelPart):
-    """A function of the user's own, or an object with predict or predict_proba."""
+    """A user-defined function, or an object with predict or predict_proba."""
 
     python: str
     """Your function or object, `package.module:name`."""
@@ -138,25 +126,12 @@ class PythonModelPart(ModelPart):
 
 
 def from_path(path: str, *, folder: str | Path | None = None, **options: Any) -> Model:
-    """The model named "pkg.module:name", imported: it runs its module's code. Options: see `PythonModel`.
-
-    An object that predicts as scikit-learn's do takes the options of `SklearnModel`.
-    """
+    """Import the model "pkg.module:name"; options are those of `PythonModel`, or `batch_size` of an estimator."""
     function = user_code.import_object(path, folder=folder, field="model.python")
     if is_estimator(function):
         from testifai.models.sklearn import SklearnModel
 
-        return SklearnModel(function, **_of_estimator(options))
+        if unknown := [option for option in options if option != "batch_size"]:
+            raise InputError(f"model.{unknown[0]}: is for functions; what an object predicts is told by itself")
+        return SklearnModel(function, **options)
     return PythonModel(function, **{"name": path, **options})
-
-
-def _of_estimator(options: Record) -> Record:
-    for option in options:
-        if option != "batch_size":
-            raise InputError(f"model.{option}: is for functions; what an object predicts is told by itself")
-    return options
-
-
-def _name_of(function: object) -> str:
-    named = getattr(function, "func", function)  # of a functools.partial
-    return str(getattr(named, "__qualname__", None) or type(named).__qualname__)

@@ -1,4 +1,4 @@
-"""From the numbers of a table to what a model takes: its columns by name, in its order, with their values."""
+"""The columns of a table as a model takes them: by name, in its order, with their values."""
 
 from __future__ import annotations
 
@@ -22,15 +22,12 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Feed:
-    """The columns that a model takes of a table, in its order; as a frame of pandas where it knows them by name.
-
-    `categorical` has categories as such in a frame, as gradient boosting wants them; else they are plain objects.
-    """
+    """The columns that a model takes of a table, in its order; as a pandas DataFrame if it has names for them."""
 
     table: Table
     places: NDArray[np.intp]
     names: tuple[str, ...] | None = None  # as the model spells them; None: it gets an array
-    categorical: bool = False
+    categorical: bool = False  # a DataFrame has pandas' categories, not plain objects
 
     def __call__(self, batch: Array) -> Any:
         columns = [(self.table.columns[place], np.asarray(batch[:, place], np.float64)) for place in self.places]
@@ -39,9 +36,8 @@ class Feed:
             series = [self._series(pandas, column, codes) for column, codes in columns]
             return pandas.DataFrame(dict(zip(self.names, series, strict=True)))
         made = [_valued(column, codes, self.table.missing) for column, codes in columns]
-        if all(one.dtype.kind in "biuf" for one in made):
-            return np.stack([one.astype(np.float64) for one in made], axis=1)
-        return np.stack([one.astype(object) for one in made], axis=1)
+        dtype = np.float64 if all(one.dtype.kind in "biuf" for one in made) else object
+        return np.stack([one.astype(dtype) for one in made], axis=1)
 
     def _series(self, pandas: Any, column: Column, codes: Floats) -> Any:
         if self.categorical and column.kind == "category":
@@ -53,9 +49,9 @@ class Feed:
 class TableModel(Model):
     """A model that can take the columns of a table by name, in its own order and with their values."""
 
-    columns: tuple[str, ...] | None = None  # the names of the columns it was fitted on
-    width: int | None = None  # how many columns it was fitted on
-    categorical: bool = False  # takes categories as such in a frame of pandas
+    columns: tuple[str, ...] | None = None  # names of the columns it was fitted on
+    width: int | None = None  # number of columns it was fitted on
+    categorical: bool = False  # takes pandas' categories
     _feed: Feed | None = None
 
     def reading(self, table: Table) -> Self:
@@ -67,7 +63,7 @@ class TableModel(Model):
 def feed(
     table: Table, model: str, names: Sequence[str] | None, width: int | None = None, *, categorical: bool = False
 ) -> Feed:
-    """What a model that knows names or the number of its columns takes of a table; an InputError where they differ."""
+    """Return the columns of a table for a model with these names or number of columns; InputError if they differ."""
     if names is not None:
         known = {name: place for place, name in enumerate(table.names)}
         # LightGBM writes names with _ where they have spaces.
@@ -79,7 +75,7 @@ def feed(
                 f"the data have {_listing(table.names)}"
             )
         places = [known.get(name, spelled.get(name, 0)) for name in names]
-        # Without pandas, numbers at least can be handed over in the model's order.
+        # Without pandas, numbers at least can be passed in the model's order.
         framed = find_spec("pandas") is not None or any(table.columns[place].kind == "category" for place in places)
         return Feed(table, np.array(places, np.intp), tuple(names) if framed else None, categorical)
     if width is not None and width != len(table.columns):
@@ -91,23 +87,19 @@ def feed(
 
 
 def _valued(column: Column, codes: Floats, missing: float | str | None) -> Array:
-    """What the numbers of a column stand for, with the marker for what is missing; whole where they are."""
+    """Return the values that the codes of a column represent, integers if possible, missing ones as marked."""
     absent = np.isnan(codes)
     filler: Any = missing if _fits(missing, column) else np.nan
     if column.values:
         words = np.array([*column.values, filler], dtype=object)
         made = words[np.where(absent, len(column.values), codes).astype(np.intp)]
-        # By what the column can hold, not by what is in this batch: words that are all missing are no numbers.
-        return made.astype(_dtype({type(value) for value in (words if absent.any() else column.values)}))
+        # By the column's values, not by those of this batch: words that are all missing are no numbers.
+        kinds = {type(value) for value in (words if absent.any() else column.values)}
+        if kinds == {int, float}:
+            return made.astype(float)
+        return made.astype(kinds.pop()) if len(kinds) == 1 and kinds <= {bool, int, float} else made
     numbers = np.where(absent, filler, codes).astype(np.float64)
     return numbers if column.kind == "number" or np.isnan(numbers).any() else numbers.astype(np.int64)
-
-
-def _dtype(kinds: set[type]) -> type:
-    """What holds values of these kinds; NaN, a float, stands for a truth value or a word that is missing."""
-    if len(kinds) == 1 and kinds <= {bool, int, float}:
-        return next(iter(kinds))
-    return float if kinds == {int, float} else object
 
 
 def _fits(missing: float | str | None, column: Column) -> bool:

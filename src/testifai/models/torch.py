@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import copy
 import importlib
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai.data.annotations import MOST, are_records, from_records
 from testifai.errors import InputError, suggest
-from testifai.models.base import DeviceModel, Model, Outputs
+from testifai.models.base import DeviceModel, Model, Outputs, first_line
 from testifai.models.outputs import as_rows
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale
 from testifai.support import optional_imports, validation
@@ -32,11 +34,8 @@ if TYPE_CHECKING:
 class TorchModel(DeviceModel):
     """A module in evaluation mode, without gradients.
 
-    Nothing in a module says what its input should be: images of whole numbers, (N, H, W) or (N, H, W, C), are
-    handed over as float32 NCHW in 0 … 1 unless `layout`, `scale`, `mean` or `std` say otherwise; other inputs
-    as they are. `mean` and `std` are those of a `pretrained_cfg` where the module has one. The module is moved to
-    `device` (by default it stays where it is); it is in evaluation mode while it is called, and afterwards each of its
-    parts is in the mode it was in.
+    Images of integers, (N, H, W) or (N, H, W, C), are passed as float32 NCHW in 0 … 1 unless `layout`, `scale`, `mean`
+    or `std` are given, or `pretrained_cfg` of the module has mean and std; other inputs are unchanged.
     """
 
     thread_safe = False  # torch spreads one call over its own threads
@@ -78,15 +77,6 @@ class TorchModel(DeviceModel):
     def _code(self) -> CodeFingerprint:
         return fingerprint_code(self.module, self.version)
 
-    @property
-    def fingerprint(self) -> str:
-        """A hash of the module's structure and weights; of user-defined classes also of source and attributes."""
-        return self._code.fingerprint
-
-    @property
-    def unidentified_reason(self) -> str | None:
-        return self._code.unidentified_reason
-
     def __call__(self, batch: Batch) -> Array:
         torch = optional_imports.load("torch", extra="torch")
         inputs: object = batch
@@ -105,19 +95,28 @@ class TorchModel(DeviceModel):
     def place(self) -> str:
         return str(self.device)
 
-    def placed(self, device: str | None) -> TorchModel:
-        """The module on a device: itself where it is there already, else a copy, so that the user's stays."""
+    def placed(self, device: str) -> TorchModel:
+        """Return the model on a device: itself if it is there already, else a copy."""
         torch = optional_imports.load("torch", extra="torch")
-        if device is None or torch.device(device) == self.device:
+        if torch.device(device) == self.device:
             return self
         twin = copy.copy(self)
         twin.module = move(copy.deepcopy(self.module), device)
         twin.device = torch.device(device)
         return twin
 
-    def answering(self) -> AbstractContextManager[None]:
-        """The module in evaluation mode."""
-        return _evaluating(self.module)
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Keep the module in evaluation mode; each of its parts then returns to the mode that it was in."""
+        parts = self.module.modules()
+        training = [part for part in parts if getattr(part, "training", False)]  # frozen scripts have no mode
+        if training:
+            self.module.eval()
+        try:
+            yield
+        finally:
+            for part in training:
+                part.training = True
 
     def on_tensors(self, batch: Tensor, precision: str = "float32") -> Tensor:
         torch = optional_imports.load("torch", extra="torch")
@@ -126,7 +125,7 @@ class TorchModel(DeviceModel):
             return self._checked(self.module(self._ready_tensor(batch)))
 
     def _checked(self, outputs: object) -> Tensor:
-        """What the module returned, as a tensor; NumPy has no bfloat16."""
+        """Return the outputs if they are a tensor; as float32, because NumPy has no bfloat16."""
         if not isinstance(outputs, optional_imports.load("torch", extra="torch").Tensor):
             raise InputError(
                 f"{self.name}: model returned {type(outputs).__name__}; a tensor (N,) or (N, d) is accepted"
@@ -134,23 +133,10 @@ class TorchModel(DeviceModel):
         return outputs.float() if outputs.is_floating_point() else outputs
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
-        """Outputs and, from the same pass, the activation traces of a submodule by its name, such as "features.3"."""
-        torch = optional_imports.load("torch", extra="torch")
-        modules = {name: module for name, module in self.module.named_modules() if name}
-        if layer is None or layer not in modules:
-            raise InputError(f"layer: {layer!r} is not a submodule of {self.name}; {suggest(layer, modules)}")
-        seen: list[Any] = []
-        hook = modules[layer].register_forward_hook(lambda _module, _inputs, made: seen.append(made))
-        try:
+        """Return outputs and, from the same pass, the activations of a submodule by its name, such as "features.3"."""
+        with recording(self.module, layer, self.name) as rows:
             outputs = self(batch)
-        finally:
-            hook.remove()
-        made = seen[-1] if seen else None
-        made = made[0] if isinstance(made, tuple) and made else made
-        if not isinstance(made, torch.Tensor):
-            raise InputError(f"layer: {layer!r} of {self.name} gave no tensor; choose a submodule that does")
-        activations = made.float() if made.is_floating_point() else made
-        return outputs, as_rows(activations.cpu().numpy(), len(batch), layer)
+            return outputs, rows(len(batch))
 
     def _ready(self, batch: Array) -> Array:
         prepare = self._preparation(batch.ndim, whole=batch.dtype.kind in "iu")
@@ -163,16 +149,44 @@ class TorchModel(DeviceModel):
         prepare = self._preparation(batch.ndim, whole=not floats)
         if prepare is not None:
             return prepare.on_tensors(batch)
-        # The module may write into what it is given.
+        # A copy: the module may write into it.
         return batch.to(optional_imports.load("torch", extra="torch").float32 if floats else batch.dtype, copy=True)
 
     def _preparation(self, axes: int, *, whole: bool) -> Preprocess | None:
-        """What is done to a batch: to images of whole numbers always something, to others what was told."""
+        """Return the preprocessing of a batch, which only images of integers have without options."""
         return self._images if whole and axes in (3, 4) else self._others
 
 
+@contextmanager
+def recording(module: Module, layer: str | None, name: str) -> Iterator[Callable[[int], NDArray[np.float32]]]:
+    """Record a submodule's output; the function returns the last one in this thread, as one row per input."""
+    torch = optional_imports.load("torch", extra="torch")
+    modules = {name: module for name, module in module.named_modules() if name}
+    if layer is None or layer not in modules:
+        raise InputError(f"layer: {layer!r} is not a submodule of {name}; {suggest(layer, modules)}")
+    seen: list[Any] = []
+    mine = threading.get_ident()
+
+    def note(_module: object, _inputs: object, made: object) -> None:
+        if threading.get_ident() == mine:  # other threads may be using the same network
+            seen.append(made[0] if isinstance(made, tuple) and made else made)
+
+    def last(inputs: int) -> NDArray[np.float32]:
+        made = seen[-1] if seen else None
+        seen.clear()
+        if not isinstance(made, torch.Tensor):
+            raise InputError(f"layer: {layer!r} of {name} gave no tensor; choose a submodule that does")
+        return as_rows((made.float() if made.is_floating_point() else made).cpu().numpy(), inputs, layer)
+
+    hook = modules[layer].register_forward_hook(note)
+    try:
+        yield last
+    finally:
+        hook.remove()
+
+
 def _trained_with(module: Module) -> tuple[PerChannel | None, PerChannel | None]:
-    """Mean and standard deviation of the images that a module was trained on, where it says so as timm's do."""
+    """Return mean and standard deviation of the images that a module of timm was trained on, if it stores them."""
     config = getattr(module, "pretrained_cfg", None)
     config = config if isinstance(config, Mapping) else getattr(config, "__dict__", {})
     mean, std = config.get("mean"), config.get("std")
@@ -180,7 +194,7 @@ def _trained_with(module: Module) -> tuple[PerChannel | None, PerChannel | None]
 
 
 class TorchPart(ImagePart):
-    """A module of torch that a factory of the user's makes, and its weights."""
+    """A PyTorch module that a user-defined factory makes, and its weights."""
 
     torch: str
     """Your factory of the module, `package.module:name`; or the module itself."""
@@ -208,14 +222,14 @@ class TorchPart(ImagePart):
 def load_torch(
     path: str, *, weights: str | Path | None = None, folder: str | Path | None = None, **options: Any
 ) -> TorchModel:
-    """The module that the factory "pkg.module:name" makes, with weights from a .pt or .safetensors file.
-
-    Weights are read with `weights_only=True`: a file can hold tensors, never code. Options are those of
-    `TorchModel`.
-    """
+    """Return the module that the factory "pkg.module:name" makes, with weights from a file that cannot contain code."""
     torch = optional_imports.load("torch", extra="torch")
-    made = import_object(path, folder=folder, field="model.torch")
-    module = made if isinstance(made, torch.nn.Module) else _make(path, made)
+    module = import_object(path, folder=folder, field="model.torch")
+    if not isinstance(module, torch.nn.Module):
+        try:
+            module = module()
+        except ANY_FAULT as error:
+            raise InputError(f"model.torch: {path!r}() failed: {type(error).__name__}: {error}") from error
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"model.torch: {path!r} made a {type(module).__name__}; a torch.nn.Module is needed")
     if weights is not None:
@@ -224,16 +238,10 @@ def load_torch(
         try:
             module.load_state_dict(state)
         except (RuntimeError, TypeError, AttributeError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise InputError(f"model.weights: {file} does not fit the module of {path!r} ({reason})") from None
+            raise InputError(
+                f"model.weights: {file} does not fit the module of {path!r} ({first_line(error)})"
+            ) from None
     return TorchModel(module, **options)
-
-
-def _make(path: str, factory: Callable[[], object]) -> object:
-    try:
-        return factory()
-    except ANY_FAULT as error:
-        raise InputError(f"model.torch: {path!r}() failed: {type(error).__name__}: {error}") from error
 
 
 def _read_weights(file: Path) -> Any:
@@ -251,26 +259,12 @@ def _read_weights(file: Path) -> Any:
             "model.weights: a .safetensors file needs the package safetensors (pip install safetensors)"
         ) from None
     except Exception as error:
-        reason = " ".join(str(error).split())[:120]
-        raise InputError(f"model.weights: {file} is not a file of weights alone ({reason})") from None
+        raise InputError(f"model.weights: {file} is not a file of weights alone ({first_line(error, 120)})") from None
     return state.get("state_dict", state) if isinstance(state, dict) else state
-
-
-@contextmanager
-def _evaluating(module: Module) -> Iterator[None]:
-    """The module in evaluation mode; whatever happens, its parts then return to the mode that each was in."""
-    training = [part for part in module.modules() if getattr(part, "training", False)]  # frozen scripts have no mode
-    if training:
-        module.eval()
-    try:
-        yield
-    finally:
-        for part in training:
-            part.training = True
 
 
 def move(module: Module, device: str) -> Module:
     try:
         return module.to(device)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"model: device {device!r} cannot be used ({' '.join(str(error).split())[:120]})") from None
+        raise InputError(f"model: device {device!r} cannot be used ({first_line(error, 120)})") from None

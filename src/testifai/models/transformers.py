@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.models.texts.base import NetworkPart, TextModel
-from testifai.models.texts.batching import LIMIT_MB, Text
-from testifai.models.texts.network import TextNetwork, class_names, fingerprint
+from testifai.models.texts.base import LIMIT_MB, NetworkPart, Text, TextModel
+from testifai.models.texts.network import NetworkOptions, TextNetwork, class_names, fingerprint
 from testifai.models.transformers_images import TransformersImageModel, is_image_folder
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.fingerprints import fingerprint_code
@@ -23,12 +23,11 @@ TASKS = ("text-classification", "sentiment-analysis", "image-classification")
 
 
 def is_pipeline(model: object) -> bool:
-    """Whether this is a pipeline of transformers."""
     return type(model).__module__.startswith("transformers.pipelines")
 
 
 class PipelineModel(Model):
-    """A pipeline asked for the scores of all its classes, in the order of its model's outputs."""
+    """A pipeline, which returns the scores of all classes in the order of its model's outputs."""
 
     outputs = "scores"
 
@@ -43,33 +42,28 @@ class PipelineModel(Model):
 
     @cached_property
     def fingerprint(self) -> str:
-        """The task, the config and the weights."""
         config = self.pipeline.model.config.to_json_string()
         return fingerprint_code([self.pipeline.task, config, self.pipeline.model.state_dict()]).fingerprint
 
     def __call__(self, batch: Batch) -> Array:
-        found = self.pipeline(self._fed(batch), top_k=len(self.names), function_to_apply="none", batch_size=len(batch))
-        rows = [{one["label"]: one["score"] for one in row} for row in found]
-        return np.array([[row[name] for name in self.names] for row in rows], np.float32)
-
-    def _fed(self, batch: Batch) -> list[Any]:
         images = self.pipeline.task == "image-classification"
         if images == isinstance(batch, list):
             wanted = "images" if images else "texts"
             raise InputError(f"{self.name}: takes {wanted}; the inputs are {'texts' if images else 'numbers'}")
+        given: list[Any]
         if isinstance(batch, list):
-            return [{"text": one, "text_pair": two} for one, two in batch] if are_pairs(batch) else list(batch)
-        from PIL import Image
+            given = [{"text": one, "text_pair": two} for one, two in batch] if are_pairs(batch) else list(batch)
+        else:
+            from PIL import Image
 
-        return [Image.fromarray(one).convert("RGB") for one in np.asarray(batch, np.uint8)]
+            given = [Image.fromarray(one).convert("RGB") for one in np.asarray(batch, np.uint8)]
+        found = self.pipeline(given, top_k=len(self.names), function_to_apply="none", batch_size=len(batch))
+        rows = [{one["label"]: one["score"] for one in row} for row in found]
+        return np.array([[row[name] for name in self.names] for row in rows], np.float32)
 
 
 class TransformersModel(TextModel):
-    """A sequence classifier; texts, or pairs of texts read together, in, logits out.
-
-    With one output it is a regression and gives values. The folder needs config.json, weights (.safetensors, or .bin
-    read as tensors alone) and the tokenizer's files; nothing is downloaded and no code of the folder is run.
-    """
+    """A sequence classifier in a folder, from texts or pairs of texts to logits; with one output a regression."""
 
     features_output = "features"
 
@@ -78,48 +72,35 @@ class TransformersModel(TextModel):
         folder: str | Path,
         *,
         cache_mb: float = LIMIT_MB,
-        max_length: int | None = None,
-        device: str | None = None,
-        threads: int = 1,
         batch_size: int | None = None,
+        **options: Unpack[NetworkOptions],
     ) -> None:
         super().__init__(cache_mb=cache_mb, batch_size=batch_size)
         self.folder = Path(folder)
         self.name = self.folder.resolve().name
-        self.network = TextNetwork(
-            self.folder, "AutoModelForSequenceClassification", max_length=max_length, device=device, threads=threads
-        )
-        columns = int(self.network.module.config.num_labels)
-        self.outputs = "scores" if columns > 1 else "values"
-        self.classes = columns if columns > 1 else None
-        self.class_values = class_names(self.network.module.config) if columns > 1 else None
-        self.preprocessing = {} if max_length is None else {"max_length": max_length}
+        self.network = TextNetwork(self.folder, "AutoModelForSequenceClassification", **options)
+        config = self.network.module.config
+        self.outputs = "values"
+        if config.num_labels > 1:
+            self.outputs, self.classes, self.class_values = "scores", int(config.num_labels), class_names(config)
+        self.preprocessing = {} if options.get("max_length") is None else {"max_length": options["max_length"]}
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the folder's files."""
         return fingerprint(self.folder)
 
     def scores(self, texts: list[Text]) -> Array:
-        return self.network.rows(texts, _logits)
+        return self.network.rows(texts, attrgetter("logits"))
 
     def features(self, batch: Batch) -> Array:
-        """The last layer's states, averaged over the tokens."""
-        return self.network.rows(self._texts(batch), _last_states, output_hidden_states=True)
+        texts = self._texts(batch)
+        return self.network.rows(texts, lambda made: made.hidden_states[-1].mean(dim=1), output_hidden_states=True)
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
-        """Logits and, from the same pass, what a submodule said, averaged over the tokens; by default the features."""
+        """Return logits and a submodule's outputs, averaged over the tokens; by default the features."""
         if layer is not None:
-            return self.network.traced(self._texts(batch), _logits, layer)
+            return self.network.traced(self._texts(batch), attrgetter("logits"), layer)
         return self(batch), self.features(batch)
-
-
-def _logits(outputs: Any) -> Any:
-    return outputs.logits
-
-
-def _last_states(outputs: Any) -> Any:
-    return outputs.hidden_states[-1].mean(dim=1)
 
 
 class TransformersPart(NetworkPart):

@@ -1,4 +1,4 @@
-"""Images brought to the size that a model was trained on, as Hugging Face's image processors do it."""
+"""Image classifiers of Hugging Face's transformers, with their preprocessing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from testifai.support.types import Record
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from torch.nn import Module
 
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}  # as Pillow numbers them
 Size = tuple[int, int]  # height, width
@@ -27,18 +26,14 @@ Size = tuple[int, int]  # height, width
 
 @dataclass(frozen=True)
 class Resizing:
-    """To a size, or a shorter side, by a filter of Pillow's; then the middle is cut out."""
+    """Resizes images with a filter of Pillow; then crops the centre."""
 
-    size: Size | int | None = None  # a whole number is that of the shorter side
+    size: Size | int | None = None  # an integer is the length of the shorter side
     crop: Size | None = None
     resample: int = 2
 
     def target(self, height: int, width: int) -> Size:
-        """The size before anything is cut off.
-
-        >>> Resizing(224).target(300, 400), Resizing((224, 224)).target(300, 400)
-        ((224, 298), (224, 224))
-        """
+        """Return the size before cropping."""
         if self.size is None:
             return height, width
         if isinstance(self.size, tuple):
@@ -47,7 +42,6 @@ class Resizing:
         return int(height * self.size / short), int(width * self.size / short)
 
     def __call__(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Images (N, H, W) or (N, H, W, 3) of bytes, each at the new size."""
         height, width = self.target(*images.shape[1:3])
         if (height, width) != images.shape[1:3]:
             from PIL import Image
@@ -57,7 +51,7 @@ class Resizing:
         return images[self._middle(height, width)]
 
     def on_tensors(self, images: Tensor) -> Tensor:
-        """The same for a tensor on its device, nearly: torch rounds otherwise, and for Lanczos takes bicubic."""
+        """Resize a tensor on its device; PyTorch rounds differently, and replaces Lanczos by bicubic."""
         import torch
 
         height, width = self.target(*images.shape[1:3])
@@ -82,7 +76,7 @@ class Resizing:
 
 
 class Resized(Preprocess):
-    """Preprocessing that brings images to a size first; grey ones get three channels where the model wants them."""
+    """Preprocessing that resizes images first; grey ones get three channels if the model takes three."""
 
     def __init__(self, resizing: Resizing, channels: int, **options: Any) -> None:
         super().__init__(**options)
@@ -102,47 +96,33 @@ class Resized(Preprocess):
 
 
 def read_processor(config: Record, where: str) -> tuple[Resizing, Record]:
-    """What a preprocessor_config.json asks for: resizing, then scale, mean and std.
-
-    >>> read_processor({"size": {"height": 8, "width": 8}, "image_mean": [0.5], "image_std": [0.5]}, "x")[1]
-    {'scale': 0.00392156862745098, 'mean': [0.5], 'std': [0.5]}
-    """
+    """Return resizing, and scale, mean and std, of a preprocessor_config.json."""
     if config.get("do_pad"):
         raise InputError(
             f"model: {where} pads images, which is not known here; accepted: resizing, cropping, rescaling"
         )
-    told: Record = {}
-    told["scale"] = config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else "raw"
+    told: Record = {"scale": config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else "raw"}
     if config.get("do_normalize", True):
         told |= {"mean": config.get("image_mean", [0.5]), "std": config.get("image_std", [0.5])}
-    return _resizing(config, where), told
-
-
-def _resizing(config: Record, where: str) -> Resizing:
     resample = config.get("resample", 3 if "crop_pct" in config else 2)
     if resample not in FILTERS:
         raise InputError(f"model: {where}: resample = {resample!r}; accepted: {', '.join(map(str, FILTERS))}")
     crop = _size(config.get("crop_size", config.get("size")), where) if config.get("do_center_crop") else None
+    crop = (crop, crop) if isinstance(crop, int) else crop
     if not config.get("do_resize", True):
-        return Resizing(None, _square(crop), resample)
+        return Resizing(None, crop, resample), told
     size = _size(config.get("size", 224), where)
     if "crop_pct" in config and isinstance(size, int):
-        # ConvNeXt's way: small images are enlarged by crop_pct and their middle is cut out, large ones are squeezed.
-        small = size < 384
-        return Resizing(
-            int(size / config["crop_pct"]) if small else (size, size), (size, size) if small else None, resample
-        )
+        # ConvNeXt: small images are enlarged by crop_pct and cropped, large ones are stretched.
+        if size < 384:
+            return Resizing(int(size / config["crop_pct"]), (size, size), resample), told
+        return Resizing((size, size), None, resample), told
     if crop is None and isinstance(size, int) and config.get("image_processor_type", "").startswith("ViT"):
         size = (size, size)
-    return Resizing(size, _square(crop), resample)
-
-
-def _square(size: Size | int | None) -> Size | None:
-    return (size, size) if isinstance(size, int) else size
+    return Resizing(size, crop, resample), told
 
 
 def _size(given: object, where: str) -> Size | int:
-    """A size as processors write it down."""
     if isinstance(given, int):
         return given
     if isinstance(given, dict) and "shortest_edge" in given:
@@ -156,18 +136,13 @@ PROCESSOR = "preprocessor_config.json"
 
 
 def is_image_folder(folder: Path) -> bool:
-    """Whether a folder of transformers holds a classifier of images."""
     config = read_json(Path(folder, "config.json")) if Path(folder).is_dir() else None
     named = config.get("architectures") if isinstance(config, dict) else None
     return any("ForImageClassification" in str(one) for one in named or ())
 
 
 class TransformersImageModel(TorchModel):
-    """A classifier of images; its folder says what size, scale, mean and std its images have.
-
-    The folder needs config.json, weights and preprocessor_config.json; nothing is downloaded and no code of the folder
-    is run. Images are resized as the folder says, after they were perturbed at the size that the data have.
-    """
+    """An image classifier in a folder, which has the size, scale, mean and std of its images."""
 
     def __init__(
         self,
@@ -179,38 +154,28 @@ class TransformersImageModel(TorchModel):
     ) -> None:
         self.folder = Path(folder)
         read_config(self.folder)
-        torch = optional_imports.load("torch", extra="text")
+        torch: Any = optional_imports.load("torch", extra="text")
         network = open_network(self.folder, "AutoModelForImageClassification", "").float().eval()
-        super().__init__(_logits_of(torch, network), device=device, threads=threads, batch_size=batch_size)
-        told = read_json(self.folder / PROCESSOR) or {}
-        resizing, feeding = read_processor(told, f"{self.folder / PROCESSOR}")
+
+        class Logits(torch.nn.Module):  # type: ignore[misc]
+            def __init__(self) -> None:
+                super().__init__()
+                self.network = network
+
+            def forward(self, images: Tensor) -> Tensor:
+                return self.network(pixel_values=images).logits
+
+        super().__init__(Logits(), device=device, threads=threads, batch_size=batch_size)
+        processor = self.folder / PROCESSOR
+        resizing, feeding = read_processor(read_json(processor) or {}, str(processor))
         channels = int(getattr(network.config, "num_channels", 3))
         self._images = Resized(resizing, channels, layout="NCHW", **feeding)
         self._others = None
-        self.preprocessing = {}  # the folder's own, which its fingerprint tells
+        self.preprocessing = {}  # that of the folder, which the fingerprint covers
         self.name = self.folder.resolve().name
         self.outputs, self.classes = "scores", int(network.config.num_labels)
         self.class_values = class_names(network.config)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the folder's files."""
         return fingerprint(self.folder)
-
-    @property
-    def unidentified_reason(self) -> str | None:
-        return None
-
-
-def _logits_of(torch: Any, network: Module) -> Module:
-    """The network as a module that returns its logits alone."""
-
-    class Logits(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
-
-        def forward(self, images: Tensor) -> Tensor:
-            return self.network(pixel_values=images).logits
-
-    return Logits()

@@ -1,7 +1,4 @@
-"""Oracles: from a model's outputs to an outcome per input, passed or not and, where there is one, a value.
-
-An oracle is one file and one line in `ORACLES`.
-"""
+"""Oracles: from a model's outputs to an outcome per input; each is one file and one line in `ORACLES`."""
 
 from __future__ import annotations
 
@@ -38,10 +35,10 @@ ORACLES = Registry(
 
 
 def resolve(oracle: Any) -> Oracle:
-    """An oracle from its name, from a mapping with `use` and options, from a function, or itself.
+    """Return an oracle from its name, from a mapping with `use` and options, from a function, or itself.
 
     Args:
-        oracle: what was asked for
+        oracle: the name, mapping, function or oracle
 
     >>> resolve({"use": "tolerance", "eps": 0.1}).describe()
     {'use': 'tolerance', 'eps': 0.1}

@@ -1,13 +1,12 @@
 """Mean average precision as COCO defines it, from detections matched image by image.
 
-Ten thresholds of overlap from 0.5 to 0.95, precision interpolated at 101 recalls, the hundred surest boxes of a class
-and image, boxes of every size (Lin et al., "Microsoft COCO", 2014, and its evaluation code's rules for crowds). What an
-image contributes is worked out once, so that a mean over other images, or the same ones with weights, costs a sort.
+Ten thresholds of overlap, precision interpolated at 101 recalls, the hundred most confident boxes of a class and image
+(Lin et al., "Microsoft COCO", 2014, and its evaluation code's rules for crowds). A weighted mean costs a sort.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,13 +17,13 @@ from testifai.support.types import Bools, Floats
 
 THRESHOLDS = np.linspace(0.5, 0.95, 10)
 RECALLS = np.linspace(0.0, 1.0, 101)
-AT_ONCE = 2_000_000  # numbers in memory for some rows of weights
+AT_ONCE = 2_000_000  # most numbers in memory for some rows of weights
 MOST = 100  # boxes of a class found on an image that count
 
 
 @dataclass(frozen=True)
 class Matches:
-    """Boxes found on images, a column each: right or not at each threshold, or neither where it does not count."""
+    """Boxes found on images, a column each: right, wrong or ignored at each threshold."""
 
     image: NDArray[np.intp]
     label: NDArray[np.int64]
@@ -34,13 +33,12 @@ class Matches:
     expected: NDArray[np.int64]  # (images, classes): how many boxes there are to find
 
     def at(self, threshold: float) -> Matches:
-        """The same boxes at one of the thresholds alone."""
         row = np.flatnonzero(np.isclose(THRESHOLDS, threshold))
         return replace(self, right=self.right[row], ignored=self.ignored[row])
 
 
 def matches(found: Iterable[Boxes], expected: Iterable[Boxes]) -> Matches:
-    """The boxes found on some images beside those expected on each."""
+    """Match the boxes found on each image with those expected on it."""
     parts, counts = [], []
     for number, (seen, wanted) in enumerate(zip(found, expected, strict=True)):
         counted = wanted[wanted[:, CONFIDENCE] > 0]
@@ -61,44 +59,36 @@ def matches(found: Iterable[Boxes], expected: Iterable[Boxes]) -> Matches:
 
 
 def mean_average_precision(matched: Matches) -> float:
-    """The mean over classes and thresholds; NaN where nothing is expected.
-
-    >>> box = np.array([[0, 0, 4, 4, 0.9, 0]])
-    >>> round(mean_average_precision(matches([box, box[:0]], [box, box])), 4)
-    0.505
-    """
+    """Return the mean over classes and thresholds; NaN if nothing is expected."""
     return float(weighted(matched, np.ones((1, len(matched.expected))))[0])
 
 
 def weighted(matched: Matches, weights: NDArray[np.number]) -> Floats:
-    """The mean average precision for each row of weights, which count images more than once, or not at all."""
+    """Return the mean average precision for each row of weights (rows, images): how often each image counts."""
     times = np.asarray(weights, np.float64)
     wanted = times @ matched.expected
     ranked = np.argsort(-matched.confidence, kind="stable")
     of_class = matched.label[ranked]
     total, classes = np.zeros(len(times)), np.zeros(len(times))
     for label in np.flatnonzero((wanted > 0).any(axis=0)).tolist():
-        known = wanted[:, label] > 0
+        known = np.flatnonzero(wanted[:, label] > 0)
         rows = ranked[of_class == label]
-        for part in _parts(np.flatnonzero(known), max(1, AT_ONCE // max(1, matched.right[:, rows].size))):
+        size = max(1, AT_ONCE // max(1, matched.right[:, rows].size))
+        for start in range(0, len(known), size):
+            part = known[start : start + size]
             own = times[part][:, matched.image[rows]]
             total[part] += _average_precision(matched, rows, own, wanted[part, label])
         classes[known] += 1
     return np.asarray(np.divide(total, classes, out=np.full(len(times), np.nan), where=classes > 0))
 
 
-def _parts(rows: NDArray[np.intp], size: int) -> Iterator[NDArray[np.intp]]:
-    return (rows[start : start + size] for start in range(0, len(rows), size))
-
-
 def _matched(found: Boxes, wanted: Boxes) -> tuple[Bools, Bools]:
-    """Of boxes of one class on one image, the surest first: which are right, and which do not count."""
+    """Return which boxes of one class on one image, most confident first, are right and which are ignored."""
     crowd = wanted[:, CONFIDENCE] <= 0
     wanted, crowd = wanted[np.argsort(crowd, kind="stable")], np.sort(crowd)
     overlap = ious(found, wanted)
     # Whatever lies within a crowd belongs to it, however large the crowd is.
-    inside = intersections(found, wanted[crowd]) / np.maximum(areas(found), 1e-9)[:, None]
-    overlap[:, crowd] = inside
+    overlap[:, crowd] = intersections(found, wanted[crowd]) / np.maximum(areas(found), 1e-9)[:, None]
     right, ignored = np.zeros((2, len(THRESHOLDS), len(found)), bool)
     for row, threshold in enumerate(THRESHOLDS):
         free = np.ones(len(wanted), bool)
@@ -111,7 +101,7 @@ def _matched(found: Boxes, wanted: Boxes) -> tuple[Bools, Bools]:
 
 
 def _best(overlap: Floats, open_: Bools, crowd: Bools, threshold: float) -> int | None:
-    """The expected box of the largest overlap, the later of equals; a crowd only where no other is near enough."""
+    """Return the open box with the largest overlap, the later of equals; a crowd only if no other is near enough."""
     for group in (open_ & ~crowd, open_ & crowd):
         near = np.where(group, overlap, -1.0)
         if len(near) and near.max() >= min(threshold, 1 - 1e-10):
@@ -120,9 +110,7 @@ def _best(overlap: Floats, open_: Bools, crowd: Bools, threshold: float) -> int 
 
 
 def _average_precision(matched: Matches, rows: NDArray[np.intp], times: Floats, wanted: Floats) -> Floats:
-    """Of one class and for each row of weights: the precision at each recall, interpolated, and its mean over recalls
-    and thresholds.
-    """
+    """Return the mean interpolated precision of one class over recalls and thresholds, for each row of weights."""
     if not len(rows):
         return np.zeros(len(times))
     right, counts = matched.right[:, rows], ~matched.ignored[:, rows]
@@ -130,7 +118,7 @@ def _average_precision(matched: Matches, rows: NDArray[np.intp], times: Floats, 
     tries = np.cumsum(times[:, None] * counts, axis=2)
     precision = hits / np.maximum(tries, np.spacing(1))
     precision = np.maximum.accumulate(precision[:, :, ::-1], axis=2)[:, :, ::-1]
-    # How many of the recalls each box is the first to reach
+    # number of recalls that each box is the first to reach
     reached = np.searchsorted(RECALLS, hits / wanted[:, None, None], side="right")
     new = np.diff(reached, axis=2, prepend=0)
     return np.asarray((precision * new).sum(axis=2).mean(axis=1) / len(RECALLS))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -10,7 +13,7 @@ from testifai.support.types import Array, Floats
 
 
 def predicted(outputs: Array) -> NDArray[np.int64]:
-    """The class a model decides for: labels as they are, else the column of the highest score (or the first).
+    """Return the class a model decides for: labels as they are, else the (first) column with the highest score.
 
     Args:
         outputs: of the model
@@ -19,7 +22,7 @@ def predicted(outputs: Array) -> NDArray[np.int64]:
     [1, 0]
     """
     if outputs.ndim == 2 and outputs.shape[1] > 1:
-        columns: NDArray[np.int64] = outputs.argmax(axis=1).astype(np.int64, copy=False)
+        columns: NDArray[np.int64] = outputs.argmax(1)
         return columns
     if outputs.ndim > 2:
         raise InputError(
@@ -37,9 +40,7 @@ def predicted(outputs: Array) -> NDArray[np.int64]:
 
 
 def confidence(outputs: ArrayLike) -> Floats:
-    """The highest probability of each row of scores: by softmax, or as it is where the row is a distribution already.
-
-    Each row is judged by itself: whatever else is in a batch does not matter.
+    """Return the highest probability of each row of scores: by softmax, unless the row is a distribution already.
 
     Args:
         outputs: scores, a row per input
@@ -58,7 +59,7 @@ def confidence(outputs: ArrayLike) -> Floats:
 
 
 def margin(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.float32] | None:
-    """Score of the labelled class minus the best other; None where a model gives labels alone.
+    """Return the score of the labelled class minus the best other; None if a model returns labels alone.
 
     Args:
         outputs: of the model
@@ -69,9 +70,15 @@ def margin(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.float32] | N
     """
     if outputs.ndim != 2 or outputs.shape[1] < 2:
         return None
-    rows = np.arange(len(outputs))
-    others = outputs.astype(np.float32)
-    own = others[rows, labels]
-    others[rows, labels] = -np.inf
-    margins: NDArray[np.float32] = own - others.max(axis=1)
+    xp = namespace(outputs)
+    scores = xp.asarray(outputs, dtype=xp.float32)
+    own = xp.arange(outputs.shape[1], device=outputs.device) == labels[:, None]
+    margins: NDArray[np.float32] = xp.amax(xp.where(own, scores, -xp.inf), 1) - xp.amax(
+        xp.where(own, -xp.inf, scores), 1
+    )
     return margins
+
+
+def namespace(outputs: Array) -> ModuleType:
+    """Return numpy for an array and torch for a tensor."""
+    return np if isinstance(outputs, np.ndarray) else sys.modules["torch"]

@@ -1,25 +1,23 @@
-"""The oracle `detection`: the boxes that are on an image, or that were found on it when it was clean."""
+"""The oracle `detection`: boxes found against the labelled ones, or those found on the clean image."""
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 
 from testifai.data.annotations import CLASS, CONFIDENCE, NONE, Boxes, are_boxes, areas, intersections, ious, unpack
 from testifai.errors import InputError
-from testifai.oracles.base import Oracle, Outcome
-from testifai.support import validation
-from testifai.support.types import Array, Record
+from testifai.oracles.base import Against, LabelsOrClean, Outcome
+from testifai.support.types import Array
+from testifai.support.validation import number
 
-IGNORED_SHARE = 0.5  # of a box found, within one that may be found or not, from which it is not held against the model
+IGNORED_SHARE = 0.5  # least share of a found box that lies within an optional one for it not to count as wrong
 
 
 @dataclass(frozen=True)
 class Matched:
-    """Pairs of rows (found, expected), boxes found for nothing, and expected ones that were not found."""
+    """Pairs of rows (found, expected), rows of boxes found wrongly, and rows of expected boxes not found."""
 
     pairs: tuple[tuple[int, int], ...]
     wrong: tuple[int, ...]
@@ -27,25 +25,17 @@ class Matched:
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of precision and recall; 1 where nothing was expected and nothing found.
-
-        >>> Matched(((0, 0),), (1,), ()).f1
-        0.6666666666666666
-        """
+        """Return the harmonic mean of precision and recall; 1 if nothing was expected and nothing found."""
         twice = 2 * len(self.pairs)
         total = twice + len(self.wrong) + len(self.missed)
         return twice / total if total else 1.0
 
 
 def match(found: Boxes, expected: Boxes, iou: float, confidence: float) -> Matched:
-    """Give each box found, the surest first, the free expected box of its class that it overlaps most.
+    """Give each box found, the most confident first, the free expected box of its class that it overlaps most.
 
-    Boxes below the confidence count as not found. A box that may be found or not (of confidence 0) is never missed, and
-    boxes of its class that lie mostly within it are not wrong.
-
-    >>> found = np.array([[0, 0, 4, 4, 0.9, 1], [9, 9, 12, 12, 0.8, 1], [0, 0, 4, 4, 0.1, 2]])
-    >>> match(found, np.array([[0, 0, 4, 5, 1, 1], [0, 0, 4, 4, 1, 2]]), iou=0.5, confidence=0.25)
-    Matched(pairs=((0, 0),), wrong=(1,), missed=(1,))
+    Boxes below the confidence count as not found. An optional box (of confidence 0) is never missed, and boxes of its
+    class that lie mostly within it are not wrong.
     """
     counted = expected[:, CONFIDENCE] > 0
     overlap = ious(found, expected)
@@ -62,56 +52,33 @@ def match(found: Boxes, expected: Boxes, iou: float, confidence: float) -> Match
             pairs.append((row, best))
         else:
             wrong.append(row)
-    excused = _excused(found[wrong], expected[~counted])
+    doubtful, optional = found[wrong], expected[~counted]
+    within = intersections(doubtful, optional) >= IGNORED_SHARE * np.maximum(areas(doubtful), 1e-9)[:, None]
+    excused = (within & (doubtful[:, None, CLASS] == optional[None, :, CLASS])).any(axis=1)
     left = tuple(row for row, pardon in zip(wrong, excused, strict=True) if not pardon)
     return Matched(tuple(pairs), left, tuple(np.flatnonzero(free).tolist()))
 
 
-def _excused(found: Boxes, ignored: Boxes) -> list[bool]:
-    """Which of the boxes found lie mostly within one of their class that may be found or not."""
-    if not len(ignored):
-        return [False] * len(found)
-    within = intersections(found, ignored) >= IGNORED_SHARE * np.maximum(areas(found), 1e-9)[:, None]
-    return list((within & (found[:, None, CLASS] == ignored[None, :, CLASS])).any(axis=1))
+class Detection(LabelsOrClean):
+    """Passes if the F1 of the boxes found, of at least a confidence, is at least `f1`; matched by class and overlap.
 
-
-Against = Literal["labels", "clean"]
-
-
-class Detection(Oracle):
-    """F1 of the boxes found, from a confidence on, against those expected, by class and overlap; at least `f1`.
-
-    Expected are the labelled boxes or, without labels or `against` "clean", those found on the clean image; either
-    way where the configuration has moved them.
+    Expected are the labels or, without them or `against` "clean", boxes found on the clean image, moved with the image.
     """
 
     name = "detection"
     moves = "boxes"
     score = "f1"
+    _described = ("iou", "confidence", "f1", "against")
 
     def __init__(
         self, iou: float = 0.5, confidence: float = 0.25, f1: float = 0.5, against: Against | None = None
     ) -> None:
-        self.iou = validation.number("oracle detection: iou", iou, above=0, most=1)
-        self.confidence = validation.number("oracle detection: confidence", confidence, least=0, most=1)
-        self.f1 = validation.number("oracle detection: f1", f1, above=0, most=1)
-        if against is not None:
-            validation.choice("oracle detection: against", against, get_args(Against))
+        self.iou = number("oracle detection: iou", iou, above=0, most=1)
+        self.confidence = number("oracle detection: confidence", confidence, least=0, most=1)
+        self.f1 = number("oracle detection: f1", f1, above=0, most=1)
         self._expect(against)
 
-    def _expect(self, against: Against | None) -> None:
-        self.against = against
-        self.needs_labels, self.needs_clean = against == "labels", against == "clean"
-
-    def fitted(self, labels: Array | None) -> Oracle:
-        if self.against is not None:
-            return self
-        made = copy.copy(self)
-        made._expect("clean" if labels is None else "labels")
-        return made
-
     def reference(self, outputs: Array) -> Array:
-        """The boxes that are sure enough, as expected ones."""
         boxes = _checked(outputs).copy()
         sure = (boxes[..., CLASS] != NONE) & (boxes[..., CONFIDENCE] >= self.confidence)
         boxes[..., CONFIDENCE] = sure
@@ -127,10 +94,9 @@ class Detection(Oracle):
         return Outcome(scores >= np.float32(self.f1), scores)
 
     def check(self, labels: Array | None, classes: int | None) -> None:
-        if not self.needs_labels:
+        super().check(labels, classes)
+        if labels is None or not self.needs_labels:
             return
-        if labels is None:
-            raise InputError("oracle detection: against = 'labels' needs labels, and the data have none; leave it out")
         if not are_boxes(labels):
             raise InputError(
                 f"oracle detection: the labels have shape {labels.shape}; boxes are needed: for each image "
@@ -144,12 +110,6 @@ class Detection(Oracle):
                 f"labels: boxes of class {which}{' …' if len(unknown) > 6 else ''} cannot be found by the model; "
                 f"accepted: 0 … {(classes or 0) - 1}, its classes"
             )
-
-    def describe(self) -> Record:
-        described: Record = {
-            "use": self.name, "iou": self.iou, "confidence": self.confidence, "f1": self.f1
-        }  # fmt: skip
-        return described if self.against is None else {**described, "against": self.against}
 
 
 def _checked(outputs: Array) -> Array:

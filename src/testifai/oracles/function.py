@@ -14,13 +14,11 @@ from testifai.support.user_code import ANY_FAULT
 
 
 class Function(Oracle):
-    """A function of the user's: (outputs, expected, clean outputs) → passed per input, or an `Outcome`.
-
-    Where the values of these are a score in 0..1, `score` names it, or an attribute of the function does.
-    """
+    """A function: (outputs, expected, clean outputs) → passed per input, or an `Outcome`; `score` names its value."""
 
     name = "function"
     needs_clean = True
+    _described = ("needs_labels", "score", "moves")
 
     def __init__(
         self,
@@ -68,9 +66,7 @@ class Function(Oracle):
         return self.function
 
     def describe(self) -> Record:
-        told = {"score": self.score, "moves": self.moves}
-        more = {name: value for name, value in told.items() if value is not None}
-        return {"use": self.name, "function": self._called, "needs_labels": self.needs_labels, **more}
+        return {"use": self.name, "function": self._called, **super().describe()}
 
     @property
     def _called(self) -> str:

@@ -3,50 +3,63 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai.data.annotations import are_boxes
 from testifai.errors import InputError
-from testifai.oracles.base import Oracle, Outcome
-from testifai.oracles.classes import margin, predicted
-from testifai.support.types import Array, Record
+from testifai.oracles.base import TensorOracle
+from testifai.oracles.classes import margin, namespace, predicted
+from testifai.support.types import Array, Bools, Floats
 from testifai.support.validation import number
 
 
-class Label(Oracle):
+class Label(TensorOracle):
     """Correct label. With several labels per input: the same set, or an F1 of at least `f1`.
 
-    With one label the value is the margin; with several it is F1 (1 where neither side has a label), and a
-    class counts as given where its score is at least `threshold`.
+    With one label the value is the margin. With several it is F1 (1 if neither side has a label), and a class counts
+    as predicted if its score is at least `threshold`.
     """
 
     name = "label"
     needs_labels = True
     decides_classes = True
-    device = "testifai.oracles.tensors:label"
+    tensors = True
+    _described = ("threshold", "f1")
 
     def __init__(self, threshold: float = 0.5, f1: float | None = None) -> None:
         self.threshold = number("oracle label: threshold", threshold)
         self.f1 = None if f1 is None else number("oracle label: f1", f1, above=0, most=1)
 
-    def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
+    def wanted(self, expected: Array | None, clean: Array | None) -> Array:
         if expected is None:
             raise InputError("oracle label: needs labels, and the data have none")
-        if expected.ndim == 2:
-            return self._judge_sets(outputs, expected)
-        labels = expected.astype(np.int64, copy=False)
-        return Outcome(predicted(outputs) == labels, margin(outputs, labels))
+        return expected
 
-    def _judge_sets(self, outputs: Array, expected: Array) -> Outcome:
+    def passes(self, outputs: Array, wanted: Array) -> Bools:
+        if wanted.ndim == 1:
+            same: Bools = predicted(outputs) == wanted
+            return same
+        exact, f1 = self._sets(outputs, wanted)
+        return exact if self.f1 is None else f1 >= self.f1
+
+    def value(self, outputs: Array, wanted: Array) -> NDArray[np.float32] | None:
+        if wanted.ndim == 1:
+            return margin(outputs, wanted)
+        xp = namespace(outputs)
+        f1: NDArray[np.float32] = xp.asarray(self._sets(outputs, wanted)[1], dtype=xp.float32)
+        return f1
+
+    def _sets(self, outputs: Array, expected: Array) -> tuple[Bools, Floats]:
+        """Return whether each set of labels is exact, and its F1."""
         if outputs.ndim != 2:
             raise InputError("oracle label: the data have several labels per input, the model returns one label")
+        xp = namespace(outputs)
         given = outputs >= self.threshold
-        wanted = np.zeros(given.shape, dtype=bool)
+        wanted = xp.zeros_like(given)
         wanted[:, : expected.shape[1]] = expected != 0
-        common = (given & wanted).sum(axis=1)
-        total = given.sum(axis=1) + wanted.sum(axis=1)
-        score = np.where(total == 0, 1.0, 2.0 * common / np.maximum(total, 1))
-        passed = (given == wanted).all(axis=1) if self.f1 is None else score >= self.f1
-        return Outcome(passed, score.astype(np.float32))
+        common = xp.asarray((given & wanted).sum(1), dtype=xp.float64)
+        total = given.sum(1) + wanted.sum(1)
+        return (given == wanted).all(1), xp.where(total == 0, 1.0, 2.0 * common / xp.clip(total, 1, None))
 
     def check(self, labels: Array | None, classes: int | None) -> None:
         if labels is None:
@@ -72,18 +85,15 @@ class Label(Oracle):
                 f"be produced by the model; accepted: {limit}"
             )
 
-    def describe(self) -> Record:
-        described: Record = {"use": self.name, "threshold": self.threshold}
-        return described if self.f1 is None else {**described, "f1": self.f1}
 
-
-class Consistency(Oracle):
-    """Passes with the label given to the clean input; with `threshold`, with the whole set of labels."""
+class Consistency(TensorOracle):
+    """Passes if the label is that of the clean input; with `threshold`, if the whole set of labels is."""
 
     name = "consistency"
     needs_clean = True
     decides_classes = True
-    device = "testifai.oracles.tensors:consistency"
+    tensors = True
+    _described = ("threshold",)
 
     def __init__(self, threshold: float | None = None) -> None:
         self.threshold = None if threshold is None else number("oracle consistency: threshold", threshold)
@@ -91,13 +101,14 @@ class Consistency(Oracle):
     def reference(self, outputs: Array) -> Array:
         return predicted(outputs) if self.threshold is None else outputs >= self.threshold
 
-    def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
+    def wanted(self, expected: Array | None, clean: Array | None) -> Array:
         if clean is None:
             raise InputError("oracle consistency: needs the outputs on clean inputs")
-        if self.threshold is not None:
-            same = (outputs >= self.threshold) == clean
-            return Outcome(same.reshape(len(same), -1).all(axis=1))
-        return Outcome(predicted(outputs) == clean, margin(outputs, clean))
+        return clean
 
-    def describe(self) -> Record:
-        return {"use": self.name} if self.threshold is None else {"use": self.name, "threshold": self.threshold}
+    def passes(self, outputs: Array, wanted: Array) -> Bools:
+        same: Bools = (self.reference(outputs) == wanted).reshape(len(outputs), -1).all(1)
+        return same
+
+    def value(self, outputs: Array, wanted: Array) -> NDArray[np.float32] | None:
+        return margin(outputs, wanted) if self.threshold is None else None

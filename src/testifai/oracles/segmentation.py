@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.annotations import MOST_CLASSES, UNSEEN, are_label_maps
 from testifai.errors import InputError
-from testifai.oracles.base import Oracle, Outcome
-from testifai.support.types import Array, Record
-from testifai.support.validation import choice, number, whole
-
-Against = Literal["labels", "clean"]
+from testifai.oracles.base import Against, LabelsOrClean, Outcome
+from testifai.support.types import Array
+from testifai.support.validation import number, whole
 
 
-class Segmentation(Oracle):
-    """Passes where the mean intersection over union of an image's classes is at least `iou`; the mean is its value.
+class Segmentation(LabelsOrClean):
+    """Passes if the mean intersection over union of an image's classes, which is its value, is at least `iou`.
 
-    The classes of an image are those that are expected or found on it. Outputs are label maps (N, H, W), or scores
-    (N, classes, H, W), of which the highest counts. Expected are the data's maps or, without labels or `against`
-    "clean", those of the clean image; either way where the configuration has moved them. Pixels labelled `void`, and
-    those that nothing moved to, are not judged.
+    Classes are those expected or found on the image. Outputs are label maps (N, H, W), or scores (N, classes, H, W).
+    Expected are the data's maps or, without labels or `against` "clean", those of the clean image, moved with the
+    image. Pixels labelled `void`, and those that nothing moved to, are not judged.
     """
 
     name = "segmentation"
     moves = "masks"
     score = "iou"
+    _described = ("iou", "void", "against")
 
     def __init__(self, iou: float = 0.5, void: int = 255, against: Against | None = None) -> None:
         self.iou = number("oracle segmentation: iou", iou, above=0, most=1)
         self.void = whole("oracle segmentation: void", void, least=UNSEEN, most=MOST_CLASSES)
-        if against is not None:
-            choice("oracle segmentation: against", against, get_args(Against))
-        self.against = against
-        self.needs_labels, self.needs_clean = against == "labels", against == "clean"
-
-    def fitted(self, labels: Array | None) -> Oracle:
-        if self.against is not None:
-            return self
-        return Segmentation(self.iou, self.void, "clean" if labels is None else "labels")
+        self._expect(against)
 
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         wanted = expected if self.against == "labels" else clean
@@ -48,8 +36,9 @@ class Segmentation(Oracle):
             raise InputError("oracle segmentation: needs label maps, or the outputs on clean inputs")
         found = label_maps(outputs)
         if found.shape != wanted.shape:
+            seen, named = (f"{maps.shape[2]} × {maps.shape[1]}" for maps in (found, wanted))
             raise InputError(
-                f"oracle segmentation: the model returned maps of {_size(found)} pixels, expected are {_size(wanted)}; "
+                f"oracle segmentation: the model returned maps of {seen} pixels, expected are {named}; "
                 "a model that works at another size has to bring its maps back to that of the images"
             )
         if outputs.ndim == 4:
@@ -61,12 +50,9 @@ class Segmentation(Oracle):
         return label_maps(outputs).astype(np.int16)
 
     def check(self, labels: Array | None, classes: int | None) -> None:
-        if not self.needs_labels:
+        super().check(labels, classes)
+        if labels is None or not self.needs_labels:
             return
-        if labels is None:
-            raise InputError(
-                "oracle segmentation: against = 'labels' needs labels, and the data have none; leave it out"
-            )
         if not are_label_maps(labels):
             raise InputError(
                 f"oracle segmentation: the labels are {labels.dtype} of shape {labels.shape}; label maps are needed: "
@@ -83,17 +69,9 @@ class Segmentation(Oracle):
                 f"that are not judged (void = {label} under [scan.oracle] makes it that)"
             )
 
-    def describe(self) -> Record:
-        described: Record = {"use": self.name, "iou": self.iou, "void": self.void}
-        return described if self.against is None else {**described, "against": self.against}
-
 
 def label_maps(outputs: Array) -> NDArray[np.integer]:
-    """Label maps as they are, or of each pixel the class of the highest score.
-
-    >>> label_maps(np.array([[[[0.1, 0.9]], [[0.2, 0.8]]]])).tolist()
-    [[[1, 0]]]
-    """
+    """Return label maps as they are, or the class with the highest score of each pixel."""
     if outputs.ndim == 4:
         return np.asarray(outputs.argmax(axis=1))
     if outputs.ndim != 3 or (outputs.dtype.kind == "f" and not np.array_equal(outputs, np.floor(outputs))):
@@ -110,11 +88,7 @@ def label_maps(outputs: Array) -> NDArray[np.integer]:
 
 
 def mean_iou(found: Array, expected: Array, void: int) -> float:
-    """The mean over classes, found or expected, of intersection over union; 1 where no pixel is to be judged.
-
-    >>> round(mean_iou(np.array([[0, 1], [1, 1]]), np.array([[0, 0], [1, 9]]), void=9), 3)
-    0.5
-    """
+    """Return the mean intersection over union of the classes found or expected; 1 if no pixel is judged."""
     judged = (expected != void) & (expected != UNSEEN)
     found, expected = found[judged].astype(np.int64), expected[judged].astype(np.int64)
     if not len(found):
@@ -124,7 +98,3 @@ def mean_iou(found: Array, expected: Array, void: int) -> float:
     union = np.bincount(found, minlength=classes) + np.bincount(expected, minlength=classes) - both
     present = union > 0
     return float(np.mean(both[present] / union[present]))
-
-
-def _size(maps: Array) -> str:
-    return f"{maps.shape[2]} × {maps.shape[1]}"

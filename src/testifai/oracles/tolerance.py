@@ -5,26 +5,27 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai.errors import InputError
-from testifai.oracles.base import Oracle, Outcome
-from testifai.support.types import Array, Record
+from testifai.oracles.base import TensorOracle
+from testifai.oracles.classes import namespace
+from testifai.support.types import Array, Bools, Floats, Record
 from testifai.support.validation import choice, flag, number
 
 Against = Literal["clean", "truth"]
 _NEEDED = {"clean": "the outputs on clean inputs", "truth": "the true values"}
 
 
-class Tolerance(Oracle):
+class Tolerance(TensorOracle):
     """Numeric output within `eps` of the clean one, or of the true value, in every column.
 
-    `relative` has eps as a share of the number it is compared with. The value is the largest distance; with `scale`,
-    the distance at which an output is worth nothing, it is the score "closeness": 1 less the distance over the scale,
-    or 0 beyond it.
+    With `relative`, eps is a share of the number it is compared with. The value is the largest distance or, with
+    `scale`, the distance at which an output is worth nothing, the score "closeness": max(0, 1 - distance / scale).
     """
 
     name = "tolerance"
-    device = "testifai.oracles.tensors:tolerance"
+    tensors = True
 
     def __init__(
         self, eps: float, against: Against = "clean", relative: bool = False, scale: float | None = None
@@ -37,17 +38,30 @@ class Tolerance(Oracle):
         self.needs_clean = against == "clean"
         self.needs_labels = against == "truth"
 
-    def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
+    def wanted(self, expected: Array | None, clean: Array | None) -> Array:
         wanted = clean if self.against == "clean" else expected
         if wanted is None:
             raise InputError(f"oracle tolerance: needs {_NEEDED[self.against]}")
-        near = wanted.astype(np.float64).reshape(len(outputs), -1)
-        distance = np.abs(outputs.astype(np.float64).reshape(len(outputs), -1) - near)
-        allowed = self.eps * np.abs(near) if self.relative else self.eps
-        near_enough = np.asarray(distance <= allowed).all(axis=1)
-        farthest = distance.max(axis=1)
-        value = farthest if self.scale is None else np.maximum(1 - farthest / self.scale, 0)
-        return Outcome(np.asarray(near_enough), value.astype(np.float32))
+        return wanted
+
+    def passes(self, outputs: Array, wanted: Array) -> Bools:
+        near, distance = self._distance(outputs, wanted)
+        allowed = self.eps * abs(near) if self.relative else self.eps
+        near_enough: Bools = namespace(outputs).all(distance <= allowed, 1)
+        return near_enough
+
+    def value(self, outputs: Array, wanted: Array) -> NDArray[np.float32]:
+        xp = namespace(outputs)
+        farthest = xp.amax(self._distance(outputs, wanted)[1], 1)
+        score = farthest if self.scale is None else xp.clip(1 - farthest / self.scale, 0, None)
+        value: NDArray[np.float32] = xp.asarray(score, dtype=xp.float32)
+        return value
+
+    @staticmethod
+    def _distance(outputs: Array, wanted: Array) -> tuple[Floats, Floats]:
+        xp = namespace(outputs)
+        near = xp.asarray(wanted, dtype=xp.float64).reshape(len(outputs), -1)
+        return near, abs(xp.asarray(outputs, dtype=xp.float64).reshape(len(outputs), -1) - near)
 
     def check(self, labels: Array | None, classes: int | None) -> None:
         if self.against == "clean":
@@ -62,9 +76,8 @@ class Tolerance(Oracle):
             raise InputError(f"oracle tolerance: the model gives {classes} numbers; one true value per input is known")
 
     def describe(self) -> Record:
-        described: Record = {"use": self.name, "eps": self.eps}
-        if self.against != "clean":
-            described["against"] = self.against
-        if self.relative:
-            described["relative"] = True
-        return described if self.scale is None else {**described, "scale": self.scale}
+        defaults = {"against": "clean", "relative": False, "scale": None}
+        told = {
+            option: getattr(self, option) for option, default in defaults.items() if getattr(self, option) != default
+        }
+        return {"use": self.name, "eps": self.eps, **told}

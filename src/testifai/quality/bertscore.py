@@ -56,7 +56,7 @@ class FolderEncoder:
             raise InputError(f"quality: layer = {layer} is not accepted; the encoder's are 0 to {layers} (or -1, …)")
 
     def __call__(self, texts: Sequence[str]) -> list[Vectors]:
-        from testifai.models.texts.batching import of_equal_length
+        from testifai.models.texts.base import of_equal_length
 
         torch: Any = optional_imports.load("torch", extra="text")
         ids = [one.ids for one in self._network.tokenizer(texts)]

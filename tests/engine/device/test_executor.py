@@ -295,7 +295,7 @@ def test_draws_follow_the_input_on_a_device_too():
 
 
 def test_tensor_judges_exist_for_the_oracles_that_need_speed():
-    from testifai.oracles.tensors import on_tensors
+    from testifai.oracles.base import on_tensors
 
     class Own(type(resolve("label"))):
         pass
@@ -303,5 +303,5 @@ def test_tensor_judges_exist_for_the_oracles_that_need_speed():
     assert on_tensors(resolve("label"), 4) is not None
     assert on_tensors(resolve("label"), 0) is None
     assert on_tensors(Own(), 4) is None  # it may judge otherwise
-    Own.device = "testifai.oracles.tensors:label"
+    Own.tensors = True
     assert on_tensors(Own(), 4) is not None

@@ -15,7 +15,7 @@ from testifai.engine.ray.jobs import Actor, Measuring, TrialTask
 from testifai.errors import InputError
 from testifai.models import wrap
 from testifai.models.onnx import OnnxModel
-from testifai.models.texts.batching import RowCache
+from testifai.models.texts.base import RowCache
 from testifai.runs.outcomes import Outcomes
 from testifai.support.user_code import import_object
 from testifai.support.version import VERSION
@@ -65,7 +65,7 @@ def test_a_node_with_another_version_is_refused():
     pool = ActorPool.__new__(ActorPool)
     pool._ray = SimpleNamespace(get=lambda answer: ("0.0.1", "node7"))
     with pytest.raises(InputError, match=f"workers: node7 has testifai 0.0.1, this is {VERSION}; install the same"):
-        pool._check_same(_Seat(None, None, None))
+        pool._check_loaded(_Seat(None, None, None))
 
 
 def test_modules_of_a_spec_are_found_where_they_were(tmp_path, monkeypatch):

@@ -111,7 +111,7 @@ def test_a_bundle_says_how_long_it_took():
 
 def test_who_is_hired_is_told_as_for_a_scan():
     assert isinstance(hire(None, None, MODEL), Threads)
-    assert hire("local", 3, MODEL).count == 3
+    assert hire("local", 3, MODEL).workers == 3
     hired = hire({"use": "ray", "actors": 2, "cpus": 0.5}, None, MODEL)
     assert (hired.wanted.actors, hired.wanted.cpus) == (2, 0.5)
     with pytest.raises(InputError, match="executor: ray has no option 'actor'; did you mean 'actors'"):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from testifai.models.detection.heads import HEADS, Head, cells, recognise
-from testifai.models.detection.letterbox import Letterbox
-from testifai.models.detection.onnx import choose
+from testifai.models.detection.onnx import Letterbox, choose
 
 CANVAS = (64, 96)
 BOXES = np.array([[8, 4, 40, 36, 0.9, 2], [50, 10, 90, 60, 0.6, 0]], np.float32)

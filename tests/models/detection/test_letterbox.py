@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testifai.models.detection.letterbox import Letterbox
+from testifai.models.detection.onnx import Letterbox
 
 
 @given(
@@ -23,7 +23,7 @@ def test_a_drawn_rectangle_comes_back(
     left, top, right, bottom = box.astype(int)
     image = np.zeros((1, *size, 3), np.uint8)
     image[:, top:bottom, left:right] = 255
-    fit = Letterbox(canvas, 0, centred, stretch)
+    fit = Letterbox(canvas, centred, stretch)
     (shown,) = fit(image)
     rows, columns = (np.flatnonzero((shown[..., 0] > 127).any(axis=axis)) for axis in (1, 0))
     seen = np.array([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1])
@@ -39,7 +39,7 @@ def test_images_of_the_canvas_size_are_handed_on() -> None:
 
 
 def test_the_rest_of_the_canvas_is_grey() -> None:
-    shown = Letterbox((8, 8), fill=114)(np.zeros((1, 4, 8, 3), np.uint8))[0]
+    shown = Letterbox((8, 8))(np.zeros((1, 4, 8, 3), np.uint8))[0]
     assert shown[:2].max() == shown[:2].min() == 114
     assert shown[2:6].max() == 0
 

@@ -9,7 +9,7 @@ from testifai.errors import InputError
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("tokenizers")
 
-from testifai.models.texts.batching import Tokenizer  # noqa: E402
+from testifai.models.texts.base import Tokenizer  # noqa: E402
 from testifai.models.texts.onnx import OnnxTextModel  # noqa: E402
 
 TEXTS = ["what is the best way to learn a language?", "why", "how can i do a", "cat", "a dog", "cat", ""]

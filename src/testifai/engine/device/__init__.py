@@ -1,4 +1,4 @@
-"""Runs work on a device of torch: inputs go there once, are perturbed, shown to the model and judged there."""
+"""Runs work on a PyTorch device."""
 
 from testifai.engine.device.executor import DeviceExecutor
 

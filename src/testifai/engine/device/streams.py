@@ -1,4 +1,4 @@
-"""The way to a device and back: copies that nobody waits for, clocks, memory."""
+"""Asynchronous copies to a device and back, its clock and memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -24,15 +24,11 @@ from testifai.engine.subject import Subject
 from testifai.runs.outcomes import Places
 from testifai.support.types import Array
 
-# Called around each part of the work: "perturb", "infer", "judge", "copy", "record".
-Clock = Callable[[str], AbstractContextManager[None]]
-
-
 Fetch = Callable[[Tensor], Tensor]
 
 
 class DeviceStreams:
-    """One device. What is asked of CUDA's streams and events happens at once on the CPU."""
+    """One device. Operations of CUDA's streams and events are immediate on the CPU."""
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
@@ -40,12 +36,12 @@ class DeviceStreams:
         self._beside = torch.cuda.Stream(self.device) if self.cuda else None
 
     def up(self, array: Array) -> Tensor:
-        """An array on the device; the caller goes on at once, by way of memory that the device reads itself."""
+        """Copy an array to the device by way of pinned memory, without waiting."""
         tensor = torch.from_numpy(np.ascontiguousarray(array))
         return tensor.pin_memory().to(self.device, non_blocking=True) if self.cuda else tensor
 
     def down(self, tensor: Tensor) -> Callable[[], Array]:
-        """Begin to copy a tensor to this computer; what comes back waits for it and gives the array."""
+        """Start to copy a tensor to the CPU; the function returned waits for it."""
         if not self.cuda:
             return lambda: np.asarray(tensor.numpy())
         kept = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
@@ -61,11 +57,11 @@ class DeviceStreams:
 
     @contextmanager
     def beside(self) -> Iterator[Fetch]:
-        """Work that other work need not wait for; a tensor made here is fetched by what this gives, once it is used."""
+        """Run work on a second stream; `fetch` makes its tensors available to the current one."""
         if self._beside is None:
             yield lambda tensor: tensor
             return
-        # Memory may still be in use by what was asked for earlier.
+        # Earlier work may still use the memory.
         self._beside.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(self._beside):
             done = torch.cuda.Event()
@@ -80,7 +76,6 @@ class DeviceStreams:
             done.record(self._beside)
 
     def mark(self) -> Any:
-        """This moment, as the device sees it."""
         if not self.cuda:
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
@@ -88,71 +83,60 @@ class DeviceStreams:
         return event
 
     def seconds(self, begin: Any, end: Any) -> float:
-        """From one moment to another; both have passed."""
         return float(begin.elapsed_time(end) / 1000 if self.cuda else end - begin)
 
     def wait(self) -> None:
-        """Until the device has done all it was given."""
         if self.cuda:
             torch.cuda.synchronize(self.device)
 
     def free_bytes(self) -> int | None:
-        """Memory that a run may use; None where nobody says."""
+        """Return the memory that a run may use, None if unknown."""
         if not self.cuda:
             return None
         free, _ = torch.cuda.mem_get_info(self.device)
-        # What torch holds and does not use is free too.
+        # Memory that PyTorch has reserved and does not use is free too.
         return int(free + torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device))
 
     def release(self) -> None:
-        """Give back memory that is held for later."""
         if self.cuda:
             torch.cuda.empty_cache()
 
 
 def out_of_memory(error: BaseException | None) -> bool:
-    """Whether an error, or what it came from, is that memory did not suffice."""
+    """Return True if an error, or one of its causes, is that memory did not suffice."""
     while error is not None and not isinstance(error, torch.OutOfMemoryError):
         error = error.__cause__
     return error is not None
 
 
-AHEAD = 3  # batches that the device has before the first of them is waited for
-
-# What to make of the arrays that come back for a batch.
-Finish = Callable[[list[Array]], Iterable[BatchOutcome]]
+AHEAD = 3  # batches on the device before the first of them is waited for
 
 
 class ResultQueue:
-    """Batches that the device still works on, in order."""
+    """Batches on the device, in order."""
 
     def __init__(self, streams: DeviceStreams) -> None:
         self.streams = streams
         self._waiting: deque[Callable[[], Iterable[BatchOutcome]]] = deque()
 
-    def send(self, tensors: Sequence[Tensor], finish: Finish) -> None:
-        """Begin to copy a batch's results back; once they are here, `finish` makes outcomes of them."""
+    def send(self, tensors: Sequence[Tensor], finish: Callable[[list[Array]], Iterable[BatchOutcome]]) -> None:
+        """Start to copy a batch's results to the CPU, where `finish` makes outcomes of them."""
         forms = [(one.dtype, tuple(one.shape)) for one in tensors]
         arrived = self.streams.down(packed(tensors))
         self._waiting.append(lambda: finish(unpacked(arrived(), forms)))
 
     def finished(self, ahead: int = AHEAD) -> Iterator[BatchOutcome]:
-        """Outcomes of the batches that came first, until so many are still with the device."""
+        """Return outcomes of the first batches, until `ahead` are left on the device."""
         while len(self._waiting) > ahead:
             yield from self._waiting.popleft()()
 
 
 def packed(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors of any kind as the bytes of one; flags take a bit each.
-
-    >>> packed([torch.tensor([True, False, True]), torch.tensor([1], dtype=torch.int16)]).tolist()
-    [160, 1, 0]
-    """
+    """Pack tensors of any dtype into the bytes of one; booleans take a bit each."""
     return torch.cat([_bytes(one) for one in tensors])
 
 
 def unpacked(content: NDArray[np.uint8], forms: Sequence[tuple[torch.dtype, tuple[int, ...]]]) -> list[Array]:
-    """The arrays of which `packed` made these bytes."""
     arrays, start = [], 0
     for dtype, shape in forms:
         count = prod(shape)
@@ -182,32 +166,28 @@ def _numpy(dtype: torch.dtype) -> np.dtype[Any]:
     return np.asarray(torch.empty(0, dtype=dtype).numpy()).dtype
 
 
-SHARE = 4  # of a device's free memory, one part in so many may hold inputs for good
+SHARE = 4  # one part in 4 of a device's free memory may hold inputs permanently
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some inputs on the device, in the order of their places."""
-
     values: Tensor
     numbers: Tensor  # in the data set
     labels: Tensor | None
 
 
 class DeviceInputs:
-    """The inputs of a subject. What was sent to the device once stays there, if there is room for all."""
+    """The inputs of a subject, which stay on the device if there is memory for all."""
 
     def __init__(self, subject: Subject, streams: DeviceStreams, bytes_each: int) -> None:
         self.subject, self.streams = subject, streams
         free = streams.free_bytes()
         inputs = len(subject.order)
-        # The computer's own memory holds them already.
         self._stay = free is not None and inputs * bytes_each <= free // SHARE
         self._there = np.zeros(inputs, bool)
         self._kept: Tensor | None = None
 
     def chunk(self, places: Places) -> Chunk:
-        """The inputs at these places."""
         subject, streams = self.subject, self.streams
         numbers = subject.order[places]
         labels = None
@@ -232,26 +212,25 @@ class DeviceInputs:
         return self._kept[where]
 
     def ahead(self, pieces: Iterator[Piece]) -> Generator[tuple[Piece, Chunk], None, None]:
-        """Every piece with its inputs; the next one is arranged and on its way meanwhile."""
+        """Return every piece with its inputs; the next one is prepared and sent meanwhile."""
         with ThreadPoolExecutor(1, thread_name_prefix="testifai-inputs") as pool:
             piece = next(pieces, None)
             there = None if piece is None else (piece, self.chunk(piece[0]))
             while there is not None:
                 coming = pool.submit(self._beside, pieces)
                 yield there
-                there = self._fetched(coming.result())
+                there = coming.result()()
 
-    def _beside(self, pieces: Iterator[Piece]) -> tuple[Piece, Chunk, Fetch] | None:
+    def _beside(self, pieces: Iterator[Piece]) -> Callable[[], tuple[Piece, Chunk] | None]:
+        """Prepare the next piece; the function returned fetches it."""
         piece = next(pieces, None)
         if piece is None:
-            return None
+            return lambda: None
         with self.streams.beside() as fetch:
-            return piece, self.chunk(piece[0]), fetch
+            chunk = self.chunk(piece[0])
 
-    @staticmethod
-    def _fetched(coming: tuple[Piece, Chunk, Fetch] | None) -> tuple[Piece, Chunk] | None:
-        if coming is None:
-            return None
-        piece, chunk, fetch = coming
-        labels = None if chunk.labels is None else fetch(chunk.labels)
-        return piece, Chunk(fetch(chunk.values), fetch(chunk.numbers), labels)
+        def fetched() -> tuple[Piece, Chunk]:
+            labels = None if chunk.labels is None else fetch(chunk.labels)
+            return piece, Chunk(fetch(chunk.values), fetch(chunk.numbers), labels)
+
+        return fetched

@@ -1,4 +1,4 @@
-"""Actors on a cluster's nodes: started, kept supplied with tasks, and replaced where they are lost."""
+"""Actors on a cluster's nodes: started, supplied with tasks, and replaced if they are lost."""
 
 from __future__ import annotations
 
@@ -19,32 +19,28 @@ from testifai.errors import InputError
 from testifai.support.progress import note
 from testifai.support.version import VERSION
 
-AHEAD = 2  # tasks an actor has at a time: the next one is there when it ends the first
-LOOK_EVERY = 0.2  # seconds, for an interrupt
+AHEAD = 2  # tasks of an actor at a time: the next one is there when it ends the first
+LOOK_EVERY = 0.2  # seconds between checks for an interrupt
 STARTED_WITHIN = 120.0  # seconds
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 MOST_LOSSES = 3  # actors that end with the same task before the task is blamed
 
 Task = TypeVar("Task")
 Handle: TypeAlias = Any  # of an actor
-Reference: TypeAlias = Any  # to a value that is to come, in the object store
+Reference: TypeAlias = Any  # to a future value in the object store
 Answer: TypeAlias = Any  # of a job to a task
 
 
 @dataclass(frozen=True)
 class ActorRequest:
-    """How many actors, and what each asks of its node."""
+    """The number of actors, and the resources of each."""
 
     actors: int | None  # None: as many as fit
     cpus: float = 1.0
     gpus: float = 0.0
 
     def fitting(self, resources: dict[str, float]) -> int:
-        """How many actors there will be on a cluster that has all this.
-
-        >>> ActorRequest(None, cpus=1, gpus=0.5).fitting({"CPU": 8, "GPU": 2})
-        4
-        """
+        """Return the number of actors on a cluster with these resources."""
         needs = {name: each for name, each in (("CPU", self.cpus), ("GPU", self.gpus)) if each}
         fit = min(int(resources.get(name, 0) / each + 1e-9) for name, each in needs.items())
         if fit < (self.actors or 1):
@@ -57,17 +53,15 @@ class ActorRequest:
 
 @dataclass(eq=False)
 class _Seat:
-    """One actor, as the driver sees it."""
-
     handle: Handle
-    about: Reference  # the answer to who it is, to come
-    loaded: Reference  # that it has the job, to come
+    about: Reference  # its version and host
+    loaded: Reference  # done once it has the job
     ready: bool = False
-    tasks: dict[Reference, Any] = field(default_factory=dict)  # those it has, by the answer to come
+    tasks: dict[Reference, Any] = field(default_factory=dict)  # in hand, by their future answers
 
 
 class ActorPool:
-    """Has tasks of a job done; what a lost actor had is done again, and every task's answer arrives once."""
+    """Runs tasks of a job; those of a lost actor are run again, and every task's answer arrives once."""
 
     def __init__(self, cluster: Cluster, wanted: ActorRequest) -> None:
         self._cluster, self._ray, self._wanted = cluster, cluster.ray, wanted
@@ -75,13 +69,13 @@ class ActorPool:
         self._kind = self._ray.remote(Actor)
         self._job: Reference = None  # in the object store
         self._seats: list[_Seat] = []
-        self._losses: dict[int, int] = {}  # of actors, by the task they had
+        self._losses: dict[int, int] = {}  # number of lost actors by task
 
     def load(self, job: AnyJob) -> None:
-        """Give all actors a job, in place of the one before; the first starts them."""
+        """Give all actors a job instead of the one before; the first starts them."""
         try:
             self._job = self._ray.put(job)
-        except Exception as error:  # whatever code of the user's raises when it is pickled
+        except Exception as error:  # user code may raise anything when it is pickled
             raise InputError(f"workers: the model or the data cannot be sent to another process: {one_line(error)}; "
                              "an ONNX file, a torch module and functions of a module can") from None  # fmt: skip
         if not self._seats:
@@ -89,20 +83,16 @@ class ActorPool:
             self._seats = [self._hire() for _ in range(self.size)]
             return
         for seat in self._seats:
-            seat.loaded, seat.ready = self._load_into(seat.handle), False
+            seat.loaded, seat.ready = seat.handle.load.remote(self._job, self._wanted.gpus), False
 
     def where(self) -> str:
-        """Nodes and actors at work, in words."""
         ready, nodes = sum(seat.ready for seat in self._seats), self._cluster.nodes()
         return f"{nodes} {'node' if nodes == 1 else 'nodes'}, {ready} {'actor' if ready == 1 else 'actors'}"
 
     def run(
         self, cut: Callable[[int], Task | None], interrupted: Callable[[], bool]
     ) -> Generator[tuple[Task, Answer], None, None]:
-        """All tasks with their answers, as they arrive; `cut` makes the next one for so many actors.
-
-        After a task failed, those in hand are waited for, and then its error is raised.
-        """
+        """Return all tasks with their answers, as they arrive; `cut` makes the next one, given the number of actors."""
         again: deque[Task] = deque()
         failure: BaseException | None = None
         idle_since = time.monotonic()
@@ -113,7 +103,11 @@ class ActorPool:
             if not busy and (failure is not None or not waiting):
                 break
             idle_since = time.monotonic() if any(seat.ready for seat in self._seats) else idle_since
-            self._check_started(idle_since)
+            if time.monotonic() - idle_since > STARTED_WITHIN:
+                raise InputError(
+                    f"workers: no actor could start on the Ray cluster within {STARTED_WITHIN:.0f} s; are its "
+                    "resources taken by others? (ray status)"
+                )
             arrived, _ = self._ray.wait(list(answers), timeout=LOOK_EVERY) if answers else ([], [])
             if interrupted():
                 raise KeyboardInterrupt
@@ -130,7 +124,6 @@ class ActorPool:
             raise failure
 
     def close(self) -> None:
-        """End all actors, whatever they are doing."""
         for seat in self._seats:
             self._dismiss(seat)
         self._seats = []
@@ -139,19 +132,16 @@ class ActorPool:
         handle = self._kind.options(
             num_cpus=self._wanted.cpus, num_gpus=self._wanted.gpus, scheduling_strategy="SPREAD"
         ).remote(os.getcwd(), _import_path())
-        return _Seat(handle, handle.about.remote(), self._load_into(handle))
-
-    def _load_into(self, handle: Handle) -> Reference:
-        return handle.load.remote(self._job, self._wanted.gpus)
+        return _Seat(handle, handle.about.remote(), handle.load.remote(self._job, self._wanted.gpus))
 
     def _dismiss(self, seat: _Seat) -> None:
         with suppress(Exception):  # it may be gone, and its cluster too
             self._ray.kill(seat.handle)
 
     def _hand_out(self, again: deque[Task], cut: Callable[[int], Task | None]) -> bool:
-        """Give every actor enough to do; whether there is more that no actor could take yet."""
+        """Give every actor enough tasks; return True if there may be more."""
         ready = [seat for seat in self._seats if seat.ready]
-        # Turn by turn: no actor gets a second task while another has none.
+        # In turn: no actor gets a second task while another has none.
         for busy in range(AHEAD):
             for seat in ready:
                 if len(seat.tasks) > busy:
@@ -163,16 +153,14 @@ class ActorPool:
         return True
 
     def _answers(self) -> dict[Reference, _Seat]:
-        """All that is waited for, and from whom."""
         expected = {answer: seat for seat in self._seats for answer in seat.tasks}
         return expected | {seat.loaded: seat for seat in self._seats if not seat.ready}
 
     def _take(self, seat: _Seat, answer: Reference, again: deque[Task]) -> tuple[Task, Answer] | None:
-        """A task with its answer; None for other news."""
+        """Return a task with its answer, None for other messages."""
         try:
             if answer == seat.loaded:
-                self._check_same(seat)
-                self._load(seat)
+                self._check_loaded(seat)
                 return None
             answers = self._ray.get(answer)
         except self._ray.exceptions.RayTaskError:
@@ -184,7 +172,11 @@ class ActorPool:
         self._losses.pop(id(task), None)
         return task, answers
 
-    def _load(self, seat: _Seat) -> None:
+    def _check_loaded(self, seat: _Seat) -> None:
+        """Raise InputError if an actor has another version, whose outcomes could differ, or cannot load the job."""
+        version, host = self._ray.get(seat.about)
+        if version != VERSION:
+            raise InputError(f"workers: {host} has testifai {version}, this is {VERSION}; install the same everywhere")
         try:
             self._ray.get(seat.loaded)
         except self._ray.exceptions.RayTaskError as error:
@@ -197,22 +189,17 @@ class ActorPool:
             ) from None
         seat.ready = True
 
-    def _check_same(self, seat: _Seat) -> None:
-        """Refuse an actor with another version: its outcomes could be others."""
-        version, host = self._ray.get(seat.about)
-        if version != VERSION:
-            raise InputError(f"workers: {host} has testifai {version}, this is {VERSION}; install the same everywhere")
-
     def _replace(self, seat: _Seat, again: deque[Task], error: BaseException) -> None:
-        """Have what a lost actor was doing done by others, and another actor where it was."""
+        """Queue the tasks of a lost actor again, and start another one."""
         self._dismiss(seat)
         self._seats.remove(seat)
-        started = seat.ready
-        for task in seat.tasks.values():
-            again.append(task)
-        if not started and (reason := _broken(error)) is not None:
-            raise InputError(f"workers: an actor cannot start: {reason}; is testifai {VERSION} on every node?")
-        first = next(iter(seat.tasks.values()), None)  # the one that it was at
+        again += seat.tasks.values()
+        reasons = [line.strip() for line in str(error).splitlines() if "Error: " in line]
+        if not seat.ready and reasons:
+            raise InputError(
+                f"workers: an actor cannot start: {reasons[-1][:200]}; is testifai {VERSION} on every node?"
+            )
+        first = next(iter(seat.tasks.values()), None)  # the one that it was running
         if first is not None:
             self._losses[id(first)] = self._losses.get(id(first), 0) + 1
             if self._losses[id(first)] >= MOST_LOSSES:
@@ -222,32 +209,14 @@ class ActorPool:
                 )
         self._seats.append(self._hire())
 
-    def _check_started(self, since: float) -> None:
-        if time.monotonic() - since > STARTED_WITHIN:
-            raise InputError(
-                f"workers: no actor could start on the Ray cluster within {STARTED_WITHIN:.0f} s; are its resources "
-                "taken by others? (ray status)"
-            )
-
 
 def _cause(error: Any) -> BaseException:
-    """What an actor's method raised, without Ray's own account of it."""
     cause = error.cause
     return cause if isinstance(cause, BaseException) else error
 
 
-def _broken(error: BaseException) -> str | None:
-    """Why the class of actors cannot be made on a node; None where the node was only lost."""
-    lines = [line.strip() for line in str(error).splitlines() if "Error: " in line]
-    return lines[-1][:200] if lines else None
-
-
 def _import_path() -> list[str]:
-    """Where modules were found here: what Python looks through, and what a spec's own modules came from.
-
-    What is installed is found on a node without it. Parts of installed packages may pass for modules of their own, and
-    the folder of such a package (sklearn's, with `tests` and `utils` in it) would hide folders of the user's.
-    """
+    """Return the folders of modules here, `sys.path` and others, except those within installed packages."""
     places = list(dict.fromkeys(str(Path(entry or ".").absolute()) for entry in sys.path))
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)

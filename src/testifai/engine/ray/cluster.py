@@ -1,7 +1,4 @@
-"""A Ray cluster: found or started, asked for what it has, and left as it was found.
-
-Ray is imported here and nowhere else in the package.
-"""
+"""Connections to a Ray cluster; the only module that imports Ray."""
 
 from __future__ import annotations
 
@@ -30,18 +27,18 @@ CLIENT = "ray://"
 REACHED_WITHIN = 5.0  # seconds
 START = "start one with: ray start --head"
 TRIES = 3
-# What a client hears where the process that Ray forked for it died at once, by gRPC's answer to forks (docs/scale.md).
+# Errors of a client whose server process died on starting, because gRPC does not support forks (docs/scale.md).
 STILLBORN = ("Starting Ray client server failed", "psutil.ZombieProcess", "psutil.NoSuchProcess")
-SPECIAL = ("auto", "local")  # a cluster that runs on this machine; one of its own for this run
+SPECIAL = ("auto", "local")  # a running cluster on this machine; one that is started for this run
 
 log = logging.getLogger(__name__)
 
 
 class Cluster:
-    """A connection to a cluster; what it began, it ends."""
+    """A connection to a cluster; a cluster that it started ends with it."""
 
     def __init__(self, address: str | None) -> None:
-        optional_imports.load("ray.exceptions", extra="ray")  # a folder called ray could pass for the package
+        optional_imports.load("ray.exceptions", extra="ray")  # not a folder called ray
         self.ray: Any = importlib.import_module("ray")
         self.ours = not self.ray.is_initialized()
         self._folder: str | None = None
@@ -49,7 +46,7 @@ class Cluster:
             self._connect(address or os.environ.get("RAY_ADDRESS"))
 
     def _connect(self, address: str | None) -> None:
-        """To the address; without one to a cluster that runs here, else to one started for this run."""
+        """Connect to the address, by default to a cluster that runs here, else to one started for this run."""
         try:
             if address is not None:
                 _reach(address)
@@ -61,7 +58,7 @@ class Cluster:
                 self._init("local")
         except InputError:
             raise
-        except Exception as error:  # whatever stands between this machine and the cluster, versions included
+        except Exception as error:  # network, versions and others
             log.debug("ray.init failed", exc_info=True)
             other = "does it run this version of Ray, and is its token known here (RAY_AUTH_MODE=token)?"
             hint = START if address in (None, *SPECIAL) else other
@@ -70,7 +67,7 @@ class Cluster:
             ) from None
 
     def _join(self, address: str) -> None:
-        """To a cluster that is there; a client asks again where the server that was to serve it died on starting."""
+        """Connect to a running cluster; a client tries again if its server process died on starting."""
         for left in reversed(range(TRIES)):
             try:
                 self._init(address)
@@ -85,10 +82,10 @@ class Cluster:
         if address.startswith(CLIENT) and find_spec("grpc") is None:
             raise InputError(f"workers: {address} needs grpcio; install it with: pip install 'ray[client]'")
         if address == "local":
-            # Short: sockets live there, and their paths may have a hundred characters.
+            # Short: paths of sockets may have a hundred characters.
             self._folder = tempfile.mkdtemp(prefix="ta-ray-")
             quiet |= {"include_dashboard": False, "_temp_dir": self._folder}
-        # A cluster of this run's own tells nobody of itself and has its own secret; Ray would write one to the home.
+        # A cluster of this run sends no statistics and has its own token; Ray would write one to the home folder.
         alone = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": _secret()} if address == "local" else {}
         try:
             with _own_signals(), _environment(**alone), _no_stderr():
@@ -99,20 +96,17 @@ class Cluster:
             raise
 
     def _tell_of_losses(self, on: bool) -> None:
-        """Whether Ray prints what it hears of lost nodes; no option covers this, and nothing breaks if it moved."""
+        """Set whether Ray prints messages about lost nodes, for which it has no option."""
         with suppress(ImportError):
             importlib.import_module("ray._private.worker")._worker_logs_enabled = on  # type: ignore[attr-defined]
 
     def resources(self) -> dict[str, float]:
-        """What the cluster has in all, whoever uses it now."""
         return dict(self.ray.cluster_resources())
 
     def nodes(self) -> int:
-        """How many nodes are alive."""
         return sum(bool(node["Alive"]) for node in self.ray.nodes())
 
     def close(self) -> None:
-        """Leave; a cluster that was started for this run ends."""
         if self.ours:
             with suppress(Exception):  # it may be gone already
                 self.ray.shutdown()
@@ -123,13 +117,13 @@ class Cluster:
 
 
 def _reason(error: BaseException) -> str:
-    """What an error says; one that hands on the traceback of a server, what that ends with."""
+    """Return an error's first line, or the last one of a server's traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1][:300] if lines and lines[0].endswith(":") else one_line(error)
 
 
 def _reach(address: str) -> None:
-    """Refuse an address where nobody listens; Ray itself would wait for a minute."""
+    """Raise InputError if nothing listens at an address; Ray itself would wait for a minute."""
     if address in SPECIAL:
         return
     host, _, port = address.removeprefix(CLIENT).rpartition(":")
@@ -144,7 +138,7 @@ def _reach(address: str) -> None:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep this process's answers to signals; Ray puts its own in their place."""
+    """Keep this process's signal handlers, which Ray replaces."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -158,7 +152,7 @@ def _own_signals() -> Iterator[None]:
 
 @contextmanager
 def _no_stderr() -> Iterator[None]:
-    """Drop what is written to standard error below Python: Ray repeats there every second what it then raises."""
+    """Drop output to standard error below Python: Ray repeats there every second what it then raises."""
     try:
         sys.stderr.flush()
         kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
@@ -176,20 +170,17 @@ def _no_stderr() -> Iterator[None]:
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Variables of the environment for as long as this lasts, for what is started in the meantime."""
-    before = {name: os.environ.get(name) for name in variables}
+    before = {name: os.environ[name] for name in variables if name in os.environ}
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in variables:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @cache
 def _secret() -> str:
-    """What lets processes into a cluster of this process's own; Ray reads it once in a process."""
+    """Return the token of clusters that this process starts; Ray reads it once in a process."""
     return os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32)

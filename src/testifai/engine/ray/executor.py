@@ -1,4 +1,4 @@
-"""The executor `ray`: work on the nodes of a cluster, outcomes handed over in the caller's thread."""
+"""The executor `ray`: actors on the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -20,102 +20,15 @@ from testifai.engine.subject import Subject
 from testifai.runs.outcomes import Outcomes
 from testifai.support import validation
 
-LOOK_AROUND_EVERY = 2.0  # seconds, to say where the work is
-
-
-class RayExecutor(Executor):
-    """Actors of a Ray cluster, each with the subject in memory; this process cuts the work and takes the outcomes.
-
-    Options besides those of every executor are those of `RayWorkers`.
-    """
-
-    def __init__(
-        self,
-        subject: Subject,
-        *,
-        batch_size: int | None = None,
-        workers: int | None = None,
-        interrupted: Callable[[], bool] = lambda: False,
-        address: str | None = None,
-        actors: int | None = None,
-        cpus: float = 1.0,
-        gpus: float = 0.0,
-    ) -> None:
-        self._actors = RayWorkers(
-            workers=workers, interrupted=interrupted, address=address, actors=actors, cpus=cpus, gpus=gpus
-        )
-        self._measuring = Measuring(subject, batch_size, self._actors.wanted.cpus)
-        # What an actor makes of the same subject: sizes of batches and chunks, and where references are kept.
-        here = LocalExecutor(subject, batch_size=batch_size, workers=1)
-        self.subject, self.batch_size, self.chunk = subject, here.batch_size, here.chunk
-        self.references, self.interrupted = here.references, interrupted
-        self.workers = self._actors.wanted.actors or default_workers(subject.model)  # until the cluster is asked
-        self._pace = TaskPace()
-
-    def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
-        for part in self._in_turn(work):
-            self._run(part, outcomes, hand_over)
-
-    def map(
-        self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False
-    ) -> Generator[Answer, None, None]:
-        return self._actors.map(job, tasks, alone=alone)
-
-    def close(self) -> None:
-        """End the actors, and leave the cluster as it was found; a later run starts anew."""
-        self._actors.close()
-        self.where = ""
-
-    def _in_turn(self, work: Work) -> Iterator[Work]:
-        """The work or, where outcomes are judged by clean ones, the clean test and then the rest of it."""
-        if not self.subject.oracle.needs_clean:
-            yield work
-            return
-        yield Work(np.zeros(1, np.int64), work.union())
-        rest = work.configurations != 0
-        if isinstance(work.places, list):
-            yield Work(work.configurations[rest], [work.places[row] for row in np.flatnonzero(rest)])
-        else:
-            yield Work(work.configurations[rest], work.places)
-
-    def _run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
-        splitter = TaskSplitter(self.subject.space, work, outcomes, most_inputs=self.chunk)
-        ready = splitter.next(self._pace.trials(splitter.left(), self.workers))
-        if ready is None:
-            return
-        first: list[TrialTask] = [ready]
-
-        def cut(actors: int) -> TrialTask | None:
-            task = first.pop() if first else splitter.next(self._pace.trials(splitter.left(), actors))
-            return None if task is None else self._with_references(task)
-
-        pool, looked = self._actors.pool(self._measuring), 0.0
-        self.workers = pool.size
-        with self._actors.ended_by_errors(), closing(pool.run(cut, self.interrupted)) as results:
-            for task, measured in results:
-                self._pace.note(task.trials(), measured.seconds)
-                if time.monotonic() - looked > LOOK_AROUND_EVERY:
-                    self.where, looked = pool.where(), time.monotonic()
-                for one in measured.outcomes(task):
-                    if one.reference is not None:
-                        self.references.put(one.places, one.reference)
-                    hand_over(one)
-                if self.interrupted():
-                    raise KeyboardInterrupt
-
-    def _with_references(self, task: TrialTask) -> TrialTask:
-        if not self.subject.oracle.needs_clean or task.configurations[0] == 0:
-            return task
-        return replace(task, references=self.references.get(task.places))
+LOOK_AROUND_EVERY = 2.0  # seconds between updates of `where`
 
 
 class RayWorkers(Workers):
-    """Actors of a Ray cluster, each with the job of the moment in memory.
+    """Actors of a Ray cluster, each with the current job in memory.
 
     `address` is that of a running cluster ("auto": the one on this machine; "ray://HOST:10001": through its client
-    server); without one a cluster on this machine is used and, where there is none, started until this is closed.
-    `actors` (or `workers`) is their number, by default as many as the cluster has room for, each with so many CPUs and
-    GPUs.
+    server); by default a cluster on this machine is used or, if there is none, started until this is closed.
+    `actors` (or `workers`) is their number, by default as many as fit; `cpus` and `gpus` are those of each.
     """
 
     def __init__(
@@ -130,9 +43,7 @@ class RayWorkers(Workers):
     ) -> None:
         told = workers if actors is None else validation.whole("executor: actors", actors, least=1)
         self.wanted = ActorRequest(
-            told,
-            validation.number("executor: cpus", cpus, above=0),
-            validation.number("executor: gpus", gpus, least=0),
+            told, validation.number("executor: cpus", cpus, above=0), validation.number("executor: gpus", gpus, least=0)
         )
         self.interrupted, self._address = interrupted, address
         self._pool: ActorPool | None = None
@@ -140,7 +51,6 @@ class RayWorkers(Workers):
         self._end: weakref.finalize[..., RayWorkers] | None = None
 
     def pool(self, job: AnyJob) -> ActorPool:
-        """Actors that have the job, or will have it before they are asked."""
         pool = self._pool or self._start()
         if job is not self._loaded:
             with self.ended_by_errors():
@@ -174,14 +84,13 @@ class RayWorkers(Workers):
                     yield from ready
 
     def close(self) -> None:
-        """End the actors, and leave the cluster as it was found; a later call starts anew."""
         if self._end is not None:
             self._end()
         self._pool, self._loaded, self._end = None, None, None
 
     @contextmanager
     def ended_by_errors(self) -> Iterator[None]:
-        """Whatever goes wrong in here ends the actors: they may be in the middle of something."""
+        """End the actors after an error: they may be in the middle of a task."""
         try:
             yield
         except BaseException:
@@ -202,10 +111,77 @@ class RayWorkers(Workers):
         except BaseException:
             cluster.close()
             raise
-        # Whatever becomes of these workers, nothing of them stays on the cluster.
+        # Nothing stays on the cluster after these workers.
         self._end = weakref.finalize(self, _end, pool, cluster)
         self._pool = pool
         return pool
+
+
+class RayExecutor(RayWorkers, Executor):
+    """Actors of a Ray cluster, each with the subject in memory; other options are those of `RayWorkers`."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        *,
+        batch_size: int | None = None,
+        workers: int | None = None,
+        interrupted: Callable[[], bool] = lambda: False,
+        address: str | None = None,
+        actors: int | None = None,
+        cpus: float = 1.0,
+        gpus: float = 0.0,
+    ) -> None:
+        super().__init__(workers=workers, interrupted=interrupted, address=address, actors=actors, cpus=cpus, gpus=gpus)
+        self._measuring = Measuring(subject, batch_size, self.wanted.cpus)
+        # Sizes of batches and chunks as in an actor, and a store for references.
+        here = LocalExecutor(subject, batch_size=batch_size, workers=1)
+        self.subject, self.batch_size, self.chunk = subject, here.batch_size, here.chunk
+        self.references = here.references
+        self.workers = self.wanted.actors or default_workers(subject.model)  # until the cluster is asked
+        self._pace = TaskPace()
+
+    def run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
+        if not self.subject.oracle.needs_clean:
+            self._run(work, outcomes, hand_over)
+            return
+        self._run(Work(np.zeros(1, np.int64), work.union()), outcomes, hand_over)
+        rest, places = work.configurations != 0, work.places
+        if isinstance(places, list):
+            places = [places[row] for row in np.flatnonzero(rest)]
+        self._run(Work(work.configurations[rest], places), outcomes, hand_over)
+
+    def close(self) -> None:
+        super().close()
+        self.where = ""
+
+    def _run(self, work: Work, outcomes: Outcomes, hand_over: Callable[[BatchOutcome], None]) -> None:
+        splitter = TaskSplitter(self.subject.space, work, outcomes, most_inputs=self.chunk)
+        ready = splitter.next(self._pace.trials(splitter.left(), self.workers))
+        if ready is None:
+            return
+        first: list[TrialTask] = [ready]
+        needs_clean = self.subject.oracle.needs_clean
+
+        def cut(actors: int) -> TrialTask | None:
+            task = first.pop() if first else splitter.next(self._pace.trials(splitter.left(), actors))
+            if task is None or not needs_clean or task.configurations[0] == 0:
+                return task
+            return replace(task, references=self.references.get(task.places))
+
+        pool, looked = self.pool(self._measuring), 0.0
+        self.workers = pool.size
+        with self.ended_by_errors(), closing(pool.run(cut, self.interrupted)) as results:
+            for task, measured in results:
+                self._pace.note(task.trials(), measured.seconds)
+                if time.monotonic() - looked > LOOK_AROUND_EVERY:
+                    self.where, looked = pool.where(), time.monotonic()
+                for one in measured.outcomes(task):
+                    if one.reference is not None:
+                        self.references.put(one.places, one.reference)
+                    hand_over(one)
+                if self.interrupted():
+                    raise KeyboardInterrupt
 
 
 def _end(pool: ActorPool, cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""What travels between driver and actors: a task, and what became of it, packed."""
+"""Tasks and results that driver and actors exchange."""
 
 from __future__ import annotations
 
@@ -33,38 +33,30 @@ AnyJob: TypeAlias = Job[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class TrialTask:
-    """Tests and the inputs that each is still to be tried on, all of one block of inputs.
-
-    `wanted` is a table (tests × places) as bits, None where every test wants every place. `references` are what the
-    oracle remembers of the clean outputs, a row for each place; None where it compares with nothing, or where the task
-    is to find them.
-    """
+    """Tests and the inputs that each still needs, of one block of inputs."""
 
     configurations: Ids
     places: Places
-    wanted: Bits | None
-    references: Array | None = None
+    wanted: Bits | None  # a table (tests × places), None if every test needs every place
+    references: Array | None = None  # what the oracle needs of the clean outputs, if it needs and has them
 
     @classmethod
     def of(cls, configurations: Ids, places: Places, table: Bools) -> TrialTask:
-        """The task of a table (tests × places), less the inputs that no test wants."""
+        """Return the task of a table (tests × places), without the inputs that no test needs."""
         some = table.any(axis=0)
         if not some.all():
             places, table = places[some], table[:, some]
         return cls(configurations, places, None if table.all() else pack(table))
 
     def table(self) -> Bools:
-        """(tests × places): which trials are wanted."""
         if self.wanted is None:
             return np.ones((len(self.configurations), len(self.places)), bool)
         return unpack(self.wanted, len(self.places))
 
     def trials(self) -> int:
-        """How many there are."""
         return int(self.table().sum())
 
     def work(self) -> Work:
-        """What an executor is to run."""
         if self.wanted is None:
             return Work(self.configurations, self.places)
         return Work(self.configurations, [self.places[row] for row in self.table()])
@@ -72,10 +64,7 @@ class TrialTask:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What became of a task: a bit and the values kept of each trial, test by test in the order of the task's table.
-
-    `reference` has the rows to remember where the clean test was among them; `seconds` is what the actor took.
-    """
+    """A bit and the values kept of each trial of a task, test by test, references of the clean test, and the time."""
 
     passed: Bits
     kept: dict[str, NDArray[np.float32]]
@@ -84,7 +73,7 @@ class Measured:
 
     @classmethod
     def of(cls, task: TrialTask, outcomes: Iterable[BatchOutcome], seconds: float) -> Measured:
-        """The outcomes of all trials of the task, in any order and any pieces."""
+        """Collect the outcomes of all trials of the task, in any order and any pieces."""
         rows = _TrialRows(task)
         passed = np.zeros(rows.trials, bool)
         found = np.zeros(rows.trials, bool)
@@ -106,7 +95,6 @@ class Measured:
         return cls(pack(passed), kept, reference, seconds)
 
     def outcomes(self, task: TrialTask) -> Iterator[BatchOutcome]:
-        """Each test's, as they are handed over."""
         rows = _TrialRows(task)
         passed = unpack(self.passed, rows.trials)
         for number, configuration in enumerate(task.configurations.tolist()):
@@ -117,7 +105,7 @@ class Measured:
 
 
 class _TrialRows:
-    """Where the trials of each test of a task lie when they are written one after the other."""
+    """The positions of the trials of each test of a task when they are written one after the other."""
 
     def __init__(self, task: TrialTask) -> None:
         self._all, self._table = task.places, None if task.wanted is None else task.table()
@@ -128,24 +116,20 @@ class _TrialRows:
         self.number = {configuration: number for number, configuration in enumerate(task.configurations.tolist())}
 
     def places(self, number: int) -> Places:
-        """Those that a test wants."""
         return self._all if self._table is None else self._all[self._table[number]]
 
     def where(self, one: BatchOutcome) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Where outcomes of one test belong among all trials, and among its own."""
+        """Return the positions of outcomes of one test among all trials, and among its own."""
         number = self.number[one.configuration]
         within = np.searchsorted(self.places(number), one.places)
         return self.starts[number] + within, within
 
 
 def threads_of(model: Model, cpus: float) -> int:
-    """How many threads an actor with so many CPUs asks a model from."""
     return max(1, int(cpus)) if model.thread_safe else 1
 
 
 class Measuring:
-    """The trials of tasks, measured by an executor of the actor's own."""
-
     def __init__(self, subject: Subject, batch_size: int | None, cpus: float) -> None:
         self.subject, self._batch_size, self._cpus = subject, batch_size, cpus
 
@@ -170,7 +154,7 @@ class Measuring:
 
 
 class Bundled:
-    """Another job's answers to several tasks together, which have a number, and the seconds they took."""
+    """Another job's answers to several numbered tasks together, and the seconds they took."""
 
     def __init__(self, job: AnyJob, threads: int) -> None:
         self.job, self.threads = job, threads
@@ -188,62 +172,55 @@ class Bundled:
 
 
 class Actor:
-    """One worker: told where the driver stands, given a job once, then task after task."""
+    """One worker, which is given a job once, then task after task."""
 
     def __init__(self, folder: str, path: list[str]) -> None:
-        # Relative files and modules of the user's are looked for where the driver found them, if that is reachable.
+        # Relative paths of the user start at the driver's folder, if it is reachable.
         with suppress(OSError):
             os.chdir(folder)
         sys.path.extend(entry for entry in path if entry not in sys.path)
         self._job: AnyJob | None = None
 
     def about(self) -> tuple[str, str]:
-        """The version that runs here, and the machine's name."""
         return VERSION, socket.gethostname()
 
     def load(self, job: AnyJob, gpus: float) -> None:
-        """Take a job; its model goes to a GPU where one was asked for and is there."""
-        if gpus:
-            _to_gpu(job.model)
+        """Store a job; its model moves to a GPU if one was requested and exists."""
+        torch: Any = sys.modules.get("torch")
+        model, module = job.model, getattr(job.model, "module", None)
+        if gpus and torch is not None and isinstance(module, torch.nn.Module) and torch.cuda.is_available():
+            from testifai.models.torch import TorchModel
+
+            if isinstance(model, TorchModel):
+                # Ray shows the process its own GPUs alone; this is the first of them.
+                model.module, model.device = module.to("cuda"), torch.device("cuda")
         self._job = job
 
     def do(self, task: Any) -> Any:
-        """The answer to one task."""
         assert self._job is not None, "a job is loaded first"
         return self._job(task)
 
 
-def _to_gpu(model: Model) -> None:
-    """Move a torch module to the first of the GPUs that this process is shown: Ray shows it those it was given."""
-    torch: Any = sys.modules.get("torch")
-    module = getattr(model, "module", None)
-    if torch is None or not isinstance(module, torch.nn.Module) or not torch.cuda.is_available():
-        return
-    from testifai.models.torch import TorchModel
-
-    if isinstance(model, TorchModel):
-        model.module, model.device = module.to("cuda"), torch.device("cuda")
-
-
-FEWEST_INPUTS = 128  # for each test of a task: arrays too small to be worth a call cost more than tests cut apart
+FEWEST_INPUTS = 128  # per test of a task: calls for fewer cost more than splitting tests
 MOST_CELLS = 32 << 20  # of the table of a block
 
 
 class TaskSplitter:
-    """What is missing of some work, task by task, each as large as is asked for when it is cut.
+    """Splits what is missing of some work into tasks of a requested size.
 
-    Inputs are cut first, since all tests then share what is done to a block of them; where the tests of the smallest
-    sensible block are still too many, they are cut in the order of the tree, so that only the steps that lead to the
-    first test of a task are made again.
+    Inputs are split first, so that all tests share the steps on a block of them; then tests, in the order of the prefix
+    tree, so that only the steps to the first test of a task are repeated.
     """
 
     def __init__(self, space: Space, work: Work, outcomes: Outcomes, *, most_inputs: int) -> None:
-        self._work, self._outcomes = _as_in_the_tree(space, work), outcomes
+        paths = space.paths(work.configurations)
+        order = sorted(range(len(paths)), key=paths.__getitem__)  # depth first in the prefix tree
+        places = [work.places[row] for row in order] if isinstance(work.places, list) else work.places
+        self._work, self._outcomes = Work(work.configurations[order], places), outcomes
         self._inputs, tests = work.union(), len(work.configurations)
-        asked = sum(map(len, work.places)) if isinstance(work.places, list) else tests * len(work.places)
-        self._of_an_input = asked / max(1, len(self._inputs))
+        self._of_an_input = work.asked() / max(1, len(self._inputs))
         self._most_inputs = max(1, min(most_inputs, MOST_CELLS // max(1, tests)))
-        # Where each test has inputs of its own, it takes more of them to have enough for each.
+        # More if each test has separate inputs, to have enough for each.
         self._fewest_inputs = min(self._most_inputs, int(np.ceil(FEWEST_INPUTS * tests / max(1e-9, self._of_an_input))))
         self._cut = 0  # inputs
         self._block: Places = self._inputs[:0]
@@ -252,18 +229,18 @@ class TaskSplitter:
         self._row = tests  # the first test of the block that is in no task yet
 
     def left(self) -> int:
-        """How many trials are in no task yet, about: of inputs not looked at, all that is asked for counts."""
+        """Estimate the number of trials that are in no task yet."""
         of_block = self._ends[-1] - self._done() if self._row < len(self._ends) else 0
         return int(of_block + self._of_an_input * (len(self._inputs) - self._cut))
 
     def next(self, trials: int) -> TrialTask | None:
-        """A task of about so many trials; None where nothing is left."""
+        """Return a task of about this number of trials, None if nothing is left."""
         while self._row == len(self._ends) or self._ends[-1] == self._done():
             if self._cut == len(self._inputs):
                 return None
             self._begin_block(trials)
         begin, done = self._row, self._done()
-        # What would be left over for a small task of its own belongs to this one.
+        # A small rest is added to this task.
         everything = self._ends[-1] - done <= 1.5 * trials
         end = len(self._ends) if everything else int(np.searchsorted(self._ends, done + trials)) + 1
         self._row = end
@@ -286,15 +263,12 @@ class TaskSplitter:
 
 
 class TaskPace:
-    """How many trials make a task that lasts about a second, from how long earlier ones took.
-
-    Towards the end tasks become smaller, so that all actors end together.
-    """
+    """Number of trials for tasks of about a second, smaller towards the end so that all actors end together."""
 
     SECONDS = 1.0
-    SHORTEST = 0.1  # handing out a task costs a few milliseconds
+    SHORTEST = 0.1  # a task costs a few milliseconds
     FIRST = 64
-    GROWTH = 8  # at most, from one task to the next: the first batches of a model are not typical
+    GROWTH = 8  # at most, between tasks: the first batches of a model are not typical
 
     def __init__(self, first: int = FIRST, shortest: float = SHORTEST) -> None:
         self._rate: float | None = None  # trials a second of one actor
@@ -302,22 +276,12 @@ class TaskPace:
         self._shortest = shortest
 
     def note(self, trials: int, seconds: float) -> None:
-        """How long an actor took for a task."""
         rate = trials / max(seconds, 1e-6)
         self._rate = rate if self._rate is None else (self._rate + rate) / 2
         self._largest = max(self._largest, trials)
 
     def trials(self, left: int, actors: int) -> int:
-        """The size of the next task, where so many trials are left for so many actors."""
         if self._rate is None:
             return self._first
         fair = max(left / (2 * max(1, actors)), self._shortest * self._rate)
         return max(1, int(min(self.SECONDS * self._rate, fair, self.GROWTH * self._largest)))
-
-
-def _as_in_the_tree(space: Space, work: Work) -> Work:
-    """The work with its tests in the order in which a walk through the prefix tree meets them."""
-    paths = space.paths(work.configurations)
-    order = sorted(range(len(paths)), key=paths.__getitem__)
-    places = [work.places[row] for row in order] if isinstance(work.places, list) else work.places
-    return Work(work.configurations[order], places)

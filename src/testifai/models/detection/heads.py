@@ -1,8 +1,8 @@
-"""What detectors hand out, and how to read it: one class for each form, and one line in `HEADS`.
+"""Output formats of detectors: one class and one line in `HEADS` each.
 
-Forms are described where they come from: YOLOX (Ge et al., 2021) hands out offsets within the cells of three grids and
-logarithms of sizes; YOLOv5 finished boxes with an objectness, YOLOv8 and later without one, classes along another
-axis; DETR (Carion et al., 2020) boxes as shares of the image and, apart from them, scores of classes and of "nothing".
+YOLOX (Ge et al., 2021) returns offsets within the cells of three grids and logarithms of sizes; YOLOv5 decoded boxes
+with an objectness; YOLOv8 and later boxes without one, classes along another axis; DETR (Carion et al., 2020) boxes as
+shares of the image and, separately, logits of classes and of "nothing".
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from testifai.models.detection.letterbox import Size
 from testifai.support.types import Array
 
+Size = tuple[int, int]  # height, width
 Shapes = Sequence[Sequence[int | None]]
 Decoded = tuple[Array, Array]  # corners (images, boxes, 4) in pixels of the canvas, scores (images, boxes, classes)
 
@@ -22,99 +22,94 @@ STRIDES = (8, 16, 32)
 
 
 class Head(ABC):
-    """The form of a detector's outputs, and how those who publish such detectors feed them."""
+    """The format of a detector's outputs, and the usual preprocessing of such detectors."""
 
     name: str
     scale: str = "unit"
     bgr = False  # blue first
-    fill = 114  # the grey around an image
     centred = True
-    stretch = False  # resized without regard to proportions
+    stretch = False  # resized without keeping proportions
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
-    overlapping = True  # several boxes may show one thing: the surest is chosen
+    overlapping = True  # needs non-maximum suppression
 
     @abstractmethod
     def fits(self, shapes: Shapes, canvas: Size) -> bool:
-        """Whether outputs of these shapes, in the order of the graph, look like this form."""
+        """Return True if outputs of these shapes, in the order of the graph, have this format."""
 
     @abstractmethod
     def form(self, canvas: Size) -> str:
-        """The shapes of its outputs, in words."""
+        """Return the shapes of its outputs, in words."""
 
     @abstractmethod
-    def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
-        """Boxes and the score of each class."""
+    def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded: ...
 
+    @abstractmethod
     def classes(self, shapes: Shapes) -> int | None:
-        """How many classes outputs of these shapes tell apart."""
-        return None
+        """Return the number of classes in outputs of these shapes, None if they leave it open."""
 
 
 class _Rows(Head):
-    """One output (images, boxes, 5 + classes): centre, size, objectness, a score of each class."""
+    """One output (images, boxes, columns): centre, size, perhaps objectness, a score per class."""
 
-    anchors: int  # boxes for each cell
+    anchors = 1  # boxes for each cell
+    objectness = True
+    transposed = False  # (images, columns, boxes)
 
     def fits(self, shapes: Shapes, canvas: Size) -> bool:
-        return len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][1] == self.anchors * cells(canvas)
+        boxes = 2 if self.transposed else 1
+        return len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][boxes] == self.anchors * cells(canvas)
 
     def form(self, canvas: Size) -> str:
-        return f"(N, {self.anchors * cells(canvas)}, 5 + classes)"
+        boxes, columns = str(self.anchors * cells(canvas)), f"{5 if self.objectness else 4} + classes"
+        return f"(N, {columns}, {boxes})" if self.transposed else f"(N, {boxes}, {columns})"
 
     def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
         rows = np.asarray(outputs[0], np.float32)
-        return corners(self._centred(rows[..., :4], canvas)), rows[..., 4:5] * rows[..., 5:]
+        rows = rows.transpose(0, 2, 1) if self.transposed else rows
+        scores = rows[..., 4:5] * rows[..., 5:] if self.objectness else rows[..., 4:]
+        return corners(self._centred(rows[..., :4], canvas)), scores
 
     def _centred(self, boxes: Array, canvas: Size) -> Array:
         return boxes
 
     def classes(self, shapes: Shapes) -> int | None:
-        return None if shapes[0][2] is None else shapes[0][2] - 5
+        columns = shapes[0][1 if self.transposed else 2]
+        return None if columns is None else columns - (5 if self.objectness else 4)
 
 
 class YoloX(_Rows):
-    """One box for each cell of three grids, fed whole numbers with blue first from the first corner of the canvas."""
+    """One box for each cell of three grids; inputs are integers, blue first, in the first corner of the canvas."""
 
     name = "yolox"
-    anchors = 1
     scale = "raw"
     bgr = True
     centred = False
 
     def _centred(self, boxes: Array, canvas: Size) -> Array:
-        # Some are exported with their boxes worked out: no logarithm of a size is as large as a size in pixels.
+        # Some are exported with decoded boxes: no logarithm of a size is as large as a size in pixels.
         if boxes.size and boxes[..., 2:].max() > np.log(4 * max(canvas)):
             return boxes
-        grid, stride = _grids(canvas)
+        # column, row and stride of each cell of the three grids
+        cell = [(x, y, s) for s in STRIDES for y in range(canvas[0] // s) for x in range(canvas[1] // s)]
+        grid, stride = np.split(np.array(cell, np.float32), [2], axis=1)
         centre = (boxes[..., :2] + grid) * stride
         return np.concatenate([centre, np.exp(boxes[..., 2:]) * stride], axis=-1)
 
 
 class YoloV5(_Rows):
-    """Three boxes for each cell, worked out."""
+    """Three decoded boxes for each cell."""
 
     name = "yolov5"
     anchors = 3
 
 
-class YoloV8(Head):
-    """One output (images, 4 + classes, boxes): centre, size, a score of each class."""
+class YoloV8(_Rows):
+    """One decoded box for each cell, without an objectness, classes along another axis."""
 
     name = "yolov8"
-
-    def fits(self, shapes: Shapes, canvas: Size) -> bool:
-        return len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][2] == cells(canvas)
-
-    def form(self, canvas: Size) -> str:
-        return f"(N, 4 + classes, {cells(canvas)})"
-
-    def decode(self, outputs: Sequence[Array], canvas: Size) -> Decoded:
-        rows = np.asarray(outputs[0], np.float32).transpose(0, 2, 1)
-        return corners(rows[..., :4]), rows[..., 4:]
-
-    def classes(self, shapes: Shapes) -> int | None:
-        return None if shapes[0][1] is None else shapes[0][1] - 4
+    objectness = False
+    transposed = True
 
 
 class Detr(Head):
@@ -146,7 +141,7 @@ class Detr(Head):
 
     @staticmethod
     def _boxes(shapes: Shapes) -> int | None:
-        """Which of the two outputs holds the boxes: the one of four columns; of two such, the second."""
+        """Return which of the two outputs contains boxes: the one of four columns; of two such, the second."""
         four = [place for place, shape in enumerate(shapes) if shape[2] == 4]
         return four[-1] if four else None
 
@@ -155,38 +150,16 @@ HEADS: dict[str, Head] = {head.name: head for head in (YoloX(), YoloV5(), YoloV8
 
 
 def recognise(shapes: Shapes, canvas: Size) -> Head | None:
-    """The form that outputs of these shapes have; None where it is none of ours.
-
-    >>> recognise([(1, 3549, 85)], (416, 416)).name, recognise([(1, 84, 8400)], (640, 640)).name
-    ('yolox', 'yolov8')
-    """
+    """Return the format of outputs of these shapes, None if it is unknown."""
     return next((head for head in HEADS.values() if head.fits(shapes, canvas)), None)
 
 
 def cells(canvas: Size) -> int:
-    """The cells of the three grids of a canvas.
-
-    >>> cells((416, 416)), cells((640, 640))
-    (3549, 8400)
-    """
+    """Return the number of cells of the three grids of a canvas."""
     return sum((canvas[0] // stride) * (canvas[1] // stride) for stride in STRIDES)
 
 
 def corners(boxes: Array) -> Array:
-    """Boxes given by centre and size as corners.
-
-    >>> corners(np.array([[5.0, 5.0, 4.0, 2.0]])).tolist()
-    [[3.0, 4.0, 7.0, 6.0]]
-    """
+    """Return boxes given by centre and size as corners."""
     centre, half = boxes[..., :2], boxes[..., 2:] / 2
     return np.concatenate([centre - half, centre + half], axis=-1)
-
-
-def _grids(canvas: Size) -> tuple[Array, Array]:
-    """Per cell of the three grids its column and row, and how many pixels a step is."""
-    places, strides = [], []
-    for stride in STRIDES:
-        row, column = np.mgrid[: canvas[0] // stride, : canvas[1] // stride]
-        places.append(np.stack([column.ravel(), row.ravel()], axis=-1))
-        strides.append(np.full((row.size, 1), stride))
-    return np.concatenate(places).astype(np.float32), np.concatenate(strides).astype(np.float32)

@@ -1,8 +1,9 @@
-"""Detectors in ONNX files: fitted images in, the boxes of each image out."""
+"""Detectors in ONNX files: from images of any size to boxes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -11,31 +12,73 @@ from numpy.typing import NDArray
 
 from testifai.data.annotations import CLASS, CONFIDENCE, MOST, Boxes, ious, pack
 from testifai.errors import InputError, suggest
-from testifai.models.detection.heads import HEADS, Head, Shapes, recognise
-from testifai.models.detection.letterbox import Letterbox, Placed, Size
+from testifai.models.detection.heads import HEADS, Head, Shapes, Size, recognise
 from testifai.models.onnx_session import DTYPES, OnnxFile, infer, sizes
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.support import validation
 from testifai.support.batches import Batch
-from testifai.support.types import Array, Record
+from testifai.support.optional_imports import cv2
+from testifai.support.types import Record
 
 Fit = Literal["centre", "corner", "stretch"]
-LEAST, OVERLAP = 0.01, 0.45  # of scores and of overlaps, as those who publish detectors have it
-CANDIDATES = 300  # the most confident boxes of an image among which one is chosen for another
-TOGETHER = 8  # images on canvases at a time; more are no quicker on a CPU
+LEAST, OVERLAP = 0.01, 0.45  # usual least score, and overlap for non-maximum suppression
+CANDIDATES = 300  # most confident boxes of an image that non-maximum suppression sees
+GREY = 114  # of a canvas around an image
+TOGETHER = 8  # images per inference; more are no quicker on a CPU
+
+
+@dataclass(frozen=True)
+class Letterbox:
+    """Fits images to a grey canvas, in its middle or first corner; `stretch` ignores their proportions."""
+
+    canvas: Size
+    centred: bool = True
+    stretch: bool = False
+
+    def placed(self, size: Size) -> Placed:
+        """Return the position of images of a size."""
+        (height, width), (tall, wide) = size, self.canvas
+        if self.stretch:
+            return Placed((tall / height, wide / width), (0, 0), self.canvas)
+        scale = min(tall / height, wide / width)
+        fitted = min(tall, round(height * scale)), min(wide, round(width * scale))
+        corner = ((tall - fitted[0]) // 2, (wide - fitted[1]) // 2) if self.centred else (0, 0)
+        return Placed((scale, scale), corner, fitted)
+
+    def __call__(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        place = self.placed((images.shape[1], images.shape[2]))
+        if place.size == images.shape[1:3] == self.canvas:
+            return images
+        (top, left), (height, width) = place.corner, place.size
+        canvases = np.full((len(images), *self.canvas, *images.shape[3:]), GREY, np.uint8)
+        for canvas, image in zip(canvases, images, strict=True):
+            resized = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
+            canvas[top : top + height, left : left + width] = resized.reshape(height, width, *canvas.shape[2:])
+        return canvases
+
+
+@dataclass(frozen=True)
+class Placed:
+    scale: tuple[float, float]  # down, across
+    corner: tuple[int, int]  # top, left
+    size: Size
+
+    def back(self, corners: NDArray[np.floating], size: Size) -> NDArray[np.float32]:
+        """Return boxes (…, 4) on the canvas as boxes on images of this size, clipped at their edges."""
+        (down, across), (top, left), (height, width) = self.scale, self.corner, size
+        moved = (corners - np.array([left, top, left, top])) / np.array([across, down, across, down])
+        return np.asarray(np.clip(moved, 0, np.array([width, height, width, height])), np.float32)
 
 
 class AnySizeError(InputError):
-    """A graph that does not say which size of images it was made for."""
+    """A graph that takes images of any size."""
 
 
 class OnnxDetector(OnnxFile):
-    """A detector in an ONNX file, its outputs read by their form: `head`, by default the one their shapes tell.
+    """A detector in an ONNX file; `head` is the format of its outputs, by default inferred from their shapes.
 
-    Images of any size are fitted to the `size` (height, width) that the graph was made for: whole and undistorted in
-    the middle of a grey canvas or at its first corner, or stretched. `confidence` is the least score of a box that is
-    handed out, `nms` the overlap from which the less sure of two boxes of a class is left out. What is not told is as
-    those who publish detectors with this head have it.
+    Images of any size are fitted to the `size` (height, width) that the graph takes. Boxes below the score `confidence`
+    are dropped; of two boxes of a class with a larger overlap than `nms`, the less confident one is.
     """
 
     outputs = "boxes"
@@ -57,7 +100,7 @@ class OnnxDetector(OnnxFile):
         threads: int = 1,
         batch_size: int | None = None,
     ) -> None:
-        told = {
+        told: Record = {
             "head": head, "size": size, "confidence": confidence, "nms": nms, "fit": fit, "bgr": bgr,
             "scale": scale, "mean": mean, "std": std, "classes": classes,
         }  # fmt: skip
@@ -67,18 +110,18 @@ class OnnxDetector(OnnxFile):
         self._dtype = np.dtype(DTYPES[self._input.type])
         self._names = [node.name for node in self._session.get_outputs()]
         self.head, self._names, shapes = self._read_head(head)
-        self._fit = Letterbox(self.canvas, **_fitting(self.head, fit))
+        if fit is None:
+            self._fit = Letterbox(self.canvas, self.head.centred, self.head.stretch)
+        else:
+            validation.choice("model: fit", fit, get_args(Fit))
+            self._fit = Letterbox(self.canvas, fit == "centre", fit == "stretch")
         self._bgr = self.head.bgr if bgr is None else bgr
-        self._prepare = Preprocess(
-            "NHWC" if self._channels_last else "NCHW",
-            self.head.scale if scale is None else scale,
-            self.head.mean if mean is None else mean,
-            self.head.std if std is None else std,
-            self._dtype,
-        )
-        self.confidence = (
-            LEAST if confidence is None else validation.number("model: confidence", confidence, least=0, most=1)
-        )
+        usual = {"scale": self.head.scale, "mean": self.head.mean, "std": self.head.std}
+        given = {option: value for option, value in told.items() if option in usual and value is not None}
+        layout = "NHWC" if self._channels_last else "NCHW"
+        self._prepare = Preprocess(layout, dtype=self._dtype, **{**usual, **given})
+        confidence = LEAST if confidence is None else confidence
+        self.confidence = validation.number("model: confidence", confidence, least=0, most=1)
         overlap = OVERLAP if nms is None and self.head.overlapping else nms
         self.nms = None if overlap is None else validation.number("model: nms", overlap, above=0, most=1)
         self.classes = self.head.classes(shapes)
@@ -96,29 +139,26 @@ class OnnxDetector(OnnxFile):
         images = [_in_colour(self.name, image) for image in batch]
         found: list[Boxes] = []
         for start in range(0, len(images), TOGETHER):
-            found += self._boxes(images[start : start + TOGETHER])
+            some = images[start : start + TOGETHER]
+            canvases = np.concatenate([self._fit(image[None]) for image in some])
+            ready = np.asarray(self._prepare(canvases[..., ::-1] if self._bgr else canvases))
+            outputs = infer(self._session, self._names, ready, self.name)
+            for box, score, image in zip(*self.head.decode(outputs, self.canvas), some, strict=True):
+                size = image.shape[0], image.shape[1]
+                placed = self._fit.placed(size)
+                found.append(choose(box, score, placed, size, least=self.confidence, overlap=self.nms))
         return pack(found, MOST)
 
-    def _boxes(self, images: list[NDArray[np.uint8]]) -> list[Boxes]:
-        canvases = np.concatenate([self._fit(image[None]) for image in images])
-        corners, scores = self.head.decode(self._run(canvases), self.canvas)
-        return [
-            choose(box, score, self._fit.placed(size), size, least=self.confidence, overlap=self.nms)
-            for box, score, size in zip(corners, scores, [_size(image) for image in images], strict=True)
-        ]
-
-    def _run(self, canvases: NDArray[np.uint8]) -> list[Array]:
-        ready = np.asarray(self._prepare(canvases[..., ::-1] if self._bgr else canvases))
-        return infer(self._session, self._names, ready, self.name)
-
     def _read_head(self, told: str | None) -> tuple[Head, list[str], Shapes]:
-        """How the outputs are read, which of them, and their shapes."""
+        """Return the format of the outputs, the names of those that are needed, and their shapes."""
         shapes = [sizes(node) for node in self._session.get_outputs()]
         if not all(shapes) or any(size is None for shape in shapes for size in shape[1:]):
-            shapes = self._seen_shapes()
+            layout = (1, *self.canvas, 3) if self._channels_last else (1, 3, *self.canvas)
+            made = infer(self._session, self._names, np.zeros(layout, self._dtype), self.name)
+            shapes = [output.shape for output in made]
         if told is not None and told not in HEADS:
             raise InputError(f"model: head {told!r} is not known; {suggest(told, HEADS)}")
-        # Some graphs hand out more than the boxes, which then come first.
+        # Some graphs return more than the boxes, which then come first.
         for count in dict.fromkeys((len(shapes), 1)):
             some = shapes[:count]
             found = recognise(some, self.canvas) if told is None else HEADS[told]
@@ -133,15 +173,8 @@ class OnnxDetector(OnnxFile):
             f"{self.canvas[0]}×{self.canvas[1]}: {known}"
         )
 
-    def _seen_shapes(self) -> list[tuple[int | None, ...]]:
-        """The shapes of outputs whose sizes the graph leaves open, from an image of nothing."""
-        layout = (1, *self.canvas, 3) if self._channels_last else (1, 3, *self.canvas)
-        made = infer(self._session, self._names, np.zeros(layout, self._dtype), self.name)
-        return [output.shape for output in made]
-
 
 def _image_shape(name: str, shape: tuple[int | None, ...]) -> tuple[tuple[int | None, int | None], bool]:
-    """Height and width that a graph takes, and whether colours come last."""
     if len(shape) == 4 and 3 in (shape[1], shape[3]):
         return ((shape[2], shape[3]), False) if shape[1] == 3 else ((shape[1], shape[2]), True)
     raise InputError(
@@ -165,13 +198,6 @@ def _canvas(name: str, taken: tuple[int | None, int | None], told: Sequence[int]
     return taken[0], taken[1]
 
 
-def _fitting(head: Head, told: str | None) -> Record:
-    if told is None:
-        return {"fill": head.fill, "centred": head.centred, "stretch": head.stretch}
-    validation.choice("model: fit", told, get_args(Fit))
-    return {"fill": head.fill, "centred": told == "centre", "stretch": told == "stretch"}
-
-
 def _in_colour(name: str, image: Any) -> NDArray[np.uint8]:
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim not in (2, 3):
         what = f"{image.dtype} {image.shape}" if isinstance(image, np.ndarray) else f"a {type(image).__name__}"
@@ -180,12 +206,7 @@ def _in_colour(name: str, image: Any) -> NDArray[np.uint8]:
         image = np.repeat(image.reshape(*image.shape[:2], 1), 3, axis=2)
     if image.shape[2] != 3:
         raise InputError(f"{name}: the images have {image.shape[2]} channels; a detector takes 3, RGB")
-    coloured: NDArray[np.uint8] = image
-    return coloured
-
-
-def _size(image: NDArray[np.uint8]) -> Size:
-    return image.shape[0], image.shape[1]
+    return np.asarray(image, np.uint8)
 
 
 def _shown(shape: Sequence[int | None]) -> str:
@@ -193,14 +214,7 @@ def _shown(shape: Sequence[int | None]) -> str:
 
 
 def suppress(boxes: Boxes, overlap: float, most: int) -> Boxes:
-    """Non-maximum suppression: drop boxes that overlap (IoU) a more confident one of their class by more.
-
-    The most confident come first; equals keep their order.
-
-    >>> boxes = np.array([[0, 0, 4, 4, 0.5, 1], [0, 0, 4, 4.4, 0.9, 1], [0, 0, 4, 4, 0.4, 2]])
-    >>> suppress(boxes, 0.5, most=10)[:, 4:].tolist()
-    [[0.9, 1.0], [0.4, 2.0]]
-    """
+    """Drop boxes that overlap (IoU) a more confident one of their class by more; return the best first."""
     ranked = boxes[np.argsort(-boxes[:, CONFIDENCE], kind="stable")[:CANDIDATES]]
     rivals = ious(ranked, ranked) > overlap
     rivals &= ranked[:, None, CLASS] == ranked[None, :, CLASS]
@@ -222,10 +236,7 @@ def choose(
     least: float,
     overlap: float | None,
 ) -> Boxes:
-    """Return the most confident boxes of an image, with scores of at least `least`, in its pixels, best first.
-
-    With an `overlap`, boxes that overlap a more confident one of their class by more are dropped.
-    """
+    """Return the best boxes of an image, in its pixels, with a score of at least `least`; suppressed by `overlap`."""
     likely = np.flatnonzero(scores.max(axis=1) >= least)
     row, label = np.nonzero(scores[likely] >= least)
     row = likely[row]

@@ -1,8 +1,4 @@
-"""Sentence encoders in the folder format of sentence-transformers, with a linear head (needs the extra `text`).
-
-Read with transformers alone: modules.json names a Transformer, a Pooling and perhaps a Normalize, in this order. A
-folder without modules.json is taken as a network whose tokens are averaged.
-"""
+"""Sentence encoders in the folder format of sentence-transformers, with a linear head (needs the extra `text`)."""
 
 from __future__ import annotations
 
@@ -12,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
-from testifai.models.base import Model
-from testifai.models.texts.base import NetworkPart, TextModel, check_texts
-from testifai.models.texts.batching import LIMIT_MB, RowCache, Text
-from testifai.models.texts.network import TextNetwork, fingerprint, read_config, read_json
+from testifai.models.base import Model, first_line
+from testifai.models.texts.base import LIMIT_MB, NetworkPart, RowCache, Text, TextModel, check_texts
+from testifai.models.texts.network import NetworkOptions, TextNetwork, fingerprint, read_config, read_json
+from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.options_base import File
 from testifai.support.types import Array, Floats
@@ -29,12 +25,7 @@ from testifai.support.types import Array, Floats
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """Scores of classes that are linear in the features.
-
-    >>> head = Head(np.array([[1.0, -1.0]]), np.array([0.5]))
-    >>> head.scores(np.array([[2.0, 0.0]])).tolist()
-    [[0.0, 2.5]]
-    """
+    """Class scores that are linear in the features."""
 
     coef: Floats  # rows x features
     intercept: Floats  # rows
@@ -54,26 +45,21 @@ class Head:
 
     @property
     def count(self) -> int:
-        """The number of classes."""
         return max(2, len(self.coef))
 
     @property
     def columns(self) -> int:
-        """The number of features."""
         return int(self.coef.shape[1])
 
     def scores(self, features: Array) -> Floats:
-        """Scores whose softmax are the probabilities; of two classes the first has score 0."""
+        """Return scores whose softmax are the probabilities; of two classes the first has score 0."""
         # Row by row: a matrix product may add up a row differently in another batch.
-        parts = [
-            (features * row).sum(axis=1) + constant for row, constant in zip(self.coef, self.intercept, strict=True)
-        ]
-        scores: Floats = np.stack(parts if len(parts) > 1 else [np.zeros(len(features)), *parts], axis=1)
-        return scores
+        pairs = zip(self.coef, self.intercept, strict=True)
+        parts = [(features * row).sum(axis=1) + constant for row, constant in pairs]
+        return np.stack(parts if len(parts) > 1 else [np.zeros(len(features)), *parts], axis=1)
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the numbers."""
         named = [] if self.classes is None else [str(value) for value in self.classes.tolist()]
         digest = hashlib.sha256(repr((self.coef.shape, named)).encode())
         for array in (self.coef, self.intercept):
@@ -81,14 +67,12 @@ class Head:
         return digest.hexdigest()
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Save as an npz file."""
         named = {} if self.classes is None else {"classes": self.classes}
         with Path(path).open("wb") as file:  # NumPy would add an ending to a name
             np.savez(file, allow_pickle=False, coef=self.coef, intercept=self.intercept, **named)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Head:
-        """The head in an npz file."""
         if not Path(path).is_file():
             raise InputError(
                 f"model.head: {path} does not exist; "
@@ -98,8 +82,7 @@ class Head:
             with np.load(path, allow_pickle=False) as arrays:
                 found = {name: arrays[name] for name in arrays.files}
         except Exception as error:
-            reason = " ".join(str(error).split())[:80]
-            raise InputError(f"model.head: {path} is not an npz file of numbers ({reason})") from None
+            raise InputError(f"model.head: {path} is not an npz file of numbers ({first_line(error, 80)})") from None
         missing = [name for name in ("coef", "intercept") if name not in found]
         if missing:
             raise InputError(f"model.head: {path} has no array {missing[0]!r}; coef and intercept are needed")
@@ -110,21 +93,17 @@ class Head:
 
 
 def pair_features(first: Array, second: Array) -> Array:
-    """What a head sees of two embeddings; the same for both orders.
-
-    >>> pair_features(np.array([[1.0, 2.0]]), np.array([[3.0, 1.0]])).tolist()
-    [[2.0, 1.0, 3.0, 2.0]]
-    """
+    """Return the features of two embeddings, [|u - v|, u * v], the same for both orders."""
     return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
 def fit_head(
     encode: Any, inputs: Sequence[str] | Sequence[tuple[str, str]], labels: ArrayLike, *, strength: float = 0.01
 ) -> Head:
-    """A logistic regression on the embeddings of texts or of pairs, by scikit-learn.
+    """Fit scikit-learn's logistic regression on the embeddings of texts or of pairs.
 
     `encode` is an `Encoder`, or any function from texts to rows of numbers. `strength` is the inverse weight of the
-    penalty on standardised features (scikit-learn's C).
+    penalty on standardised features (C).
 
     >>> encode = lambda texts: np.array([[len(text), 1.0] for text in texts])
     >>> head = fit_head(encode, ["a", "b", "ccc", "dddd"], [0, 0, 1, 1])
@@ -141,7 +120,7 @@ def fit_head(
         )
     features = features_of(encode, list(inputs), are_pairs(list(inputs))).astype(np.float64)
     centre, spread = features.mean(axis=0), features.std(axis=0)
-    spread[spread <= 1e-6 * spread.max()] = 1.0  # dead columns: rounding is no signal
+    spread[spread <= 1e-6 * spread.max()] = 1.0  # constant columns up to rounding
     fitted = LogisticRegression(C=strength, max_iter=1000).fit((features - centre) / spread, targets)
     coef = fitted.coef_ / spread
     classes = fitted.classes_ if not np.array_equal(fitted.classes_, np.arange(len(fitted.classes_))) else None
@@ -149,7 +128,7 @@ def fit_head(
 
 
 def features_of(encode: Any, inputs: Sequence[Any], pairs: bool) -> Array:
-    """The features of texts (their embeddings) or of pairs (`pair_features`)."""
+    """Return the features of texts (their embeddings) or of pairs (`pair_features`)."""
     if pairs:
         texts = [text for pair in inputs for text in pair]
         rows = np.asarray(encode(texts))
@@ -157,7 +136,7 @@ def features_of(encode: Any, inputs: Sequence[Any], pairs: bool) -> Array:
     return np.asarray(encode(list(inputs)))
 
 
-# How the tokens' vectors (texts x tokens x columns) become one, by the names of sentence-transformers.
+# From vectors of tokens (texts x tokens x columns) to one per text, by the names of sentence-transformers.
 _POOLINGS = {
     "cls_token": lambda states: states[:, 0],
     "lasttoken": lambda states: states[:, -1],
@@ -168,35 +147,23 @@ _POOLINGS = {
 
 
 class Encoder:
-    """Texts in, an embedding each out; that of a repeated text is worked out once."""
+    """From texts to embeddings; that of a repeated text is computed once."""
 
-    def __init__(
-        self,
-        folder: str | Path,
-        *,
-        cache_mb: float = LIMIT_MB,
-        max_length: int | None = None,
-        device: str | None = None,
-        threads: int = 1,
-    ) -> None:
+    def __init__(self, folder: str | Path, *, cache_mb: float = LIMIT_MB, **options: Unpack[NetworkOptions]) -> None:
         self.folder = Path(folder)
         self._parts = _modules(self.folder)
         self._poolings, self._normalise = _poolings(self.folder, self._parts)
         longest = (read_json(self.folder / "sentence_bert_config.json") or {}).get("max_seq_length")
-        self.network = TextNetwork(
-            _network_folder(self.folder), "AutoModel", optional="pooler.", max_length=max_length or longest,
-            device=device, threads=threads,
-        )  # fmt: skip
+        options["max_length"] = options.get("max_length") or longest
+        self.network = TextNetwork(_network_folder(self.folder), "AutoModel", optional="pooler.", **options)
         self._known = RowCache(cache_mb)
 
     @cached_property
     def columns(self) -> int:
-        """The length of an embedding."""
         return int(self([""]).shape[1])
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the files that decide the embeddings."""
         return fingerprint(self.folder, sorted({"", *(part["path"] for part in self._parts)}))
 
     def __call__(self, texts: list[str]) -> NDArray[np.float32]:
@@ -205,19 +172,15 @@ class Encoder:
 
     def _pool(self, outputs: Any) -> Any:
         states = outputs.last_hidden_state.float()
-        rows = [_POOLINGS[name](states) for name in self._poolings]
-        pooled = rows[0] if len(rows) == 1 else self.network.concatenate(rows)
+        torch = optional_imports.load("torch", extra="text")
+        pooled = torch.cat([_POOLINGS[name](states) for name in self._poolings], dim=1)
         if self._normalise:
             pooled = pooled / pooled.norm(dim=1, keepdim=True).clamp_min(1e-12)
         return pooled
 
 
 class EncoderModel(TextModel):
-    """A classifier of texts or of pairs of texts: an encoder and a head on its embeddings.
-
-    `head` is a `Head` or the path of one (see `heads`); without it, head.npz in the encoder's folder. `features` are
-    what the head sees.
-    """
+    """A classifier of texts or of pairs: an encoder and a head, by default head.npz in the encoder's folder."""
 
     outputs = "scores"
     features_output = "features"
@@ -229,35 +192,36 @@ class EncoderModel(TextModel):
         *,
         head: Head | str | Path | None = None,
         cache_mb: float = LIMIT_MB,
-        max_length: int | None = None,
-        device: str | None = None,
-        threads: int = 1,
         batch_size: int | None = None,
+        **options: Unpack[NetworkOptions],
     ) -> None:
-        # Embeddings are what takes time and is kept; scores are a sum.
+        # Embeddings are expensive and cached; scores are a sum.
         super().__init__(cache_mb=0, batch_size=batch_size)
         self.name = Path(folder).resolve().name
-        read_config(_network_folder(Path(folder)))  # a wrong folder is a more likely mistake than a missing head
+        read_config(_network_folder(Path(folder)))  # first: a wrong folder is more likely than a missing head
         self.head = head if isinstance(head, Head) else Head.read(Path(folder, "head.npz") if head is None else head)
-        self.encoder = Encoder(folder, cache_mb=cache_mb, max_length=max_length, device=device, threads=threads)
-        self.pairs = _takes_pairs(self.head, self.encoder.columns)
+        self.encoder = Encoder(folder, cache_mb=cache_mb, **options)
+        columns = self.encoder.columns
+        if self.head.columns not in (columns, 2 * columns):
+            raise InputError(
+                f"model.head: has {self.head.columns} columns; the encoder's embeddings have {columns}: "
+                f"{columns} (texts) or {2 * columns} (pairs) are accepted"
+            )
+        self.pairs = self.head.columns == 2 * columns
         self.classes, self.class_values = self.head.count, self.head.classes
-        self.preprocessing = {} if max_length is None else {"max_length": max_length}
+        self.preprocessing = {} if options.get("max_length") is None else {"max_length": options["max_length"]}
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the encoder's files and the head's numbers."""
         return f"{self.encoder.fingerprint}-{self.head.fingerprint}"
 
     def scores(self, texts: list[Text]) -> Array:
         return self.head.scores(features_of(self.encoder, texts, self.pairs))
 
     def features(self, batch: Batch) -> Array:
-        """What the head sees of each input: the embedding of a text, [|u - v|, u * v] of a pair."""
         return features_of(self.encoder, self._texts(batch), self.pairs)
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
-        """Scores and features."""
         if layer is not None:
             raise InputError(f"layer: {layer!r}: {self.name} has features only; leave layer out")
         features = self.features(batch)
@@ -301,15 +265,12 @@ def _modules(folder: Path) -> list[dict[str, str]]:
 
 
 def _network_folder(folder: Path) -> Path:
-    """Where the network is: the folder itself, or the one of its first module."""
-    if not folder.is_dir():
-        return folder  # says so when it is read
-    first = next((part for part in _modules(folder) if part["kind"] == "Transformer"), None)
-    return folder if first is None else folder / first["path"]
+    """Return the folder of the network: that of the first Transformer, or the folder itself."""
+    return next((folder / part["path"] for part in _modules(folder) if part["kind"] == "Transformer"), folder)
 
 
 def _poolings(folder: Path, parts: list[dict[str, str]]) -> tuple[list[str], bool]:
-    """Which poolings the folder's modules ask for, and whether embeddings are scaled to length 1."""
+    """Return the poolings that the folder's modules name, and whether embeddings are scaled to length 1."""
     kinds = [part["kind"] for part in parts]
     if kinds not in ([], ["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise InputError(
@@ -327,12 +288,3 @@ def _poolings(folder: Path, parts: list[dict[str, str]]) -> tuple[list[str], boo
     if not wanted or not set(wanted) <= set(_POOLINGS):
         raise InputError(f"model: {path}: pooling {', '.join(wanted) or 'none'}; accepted: {', '.join(_POOLINGS)}")
     return wanted, len(kinds) == 3
-
-
-def _takes_pairs(head: Head, columns: int) -> bool:
-    if head.columns not in (columns, 2 * columns):
-        raise InputError(
-            f"model.head: has {head.columns} columns; the encoder's embeddings have {columns}: "
-            f"{columns} (texts) or {2 * columns} (pairs) are accepted"
-        )
-    return head.columns == 2 * columns

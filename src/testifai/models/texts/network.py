@@ -1,4 +1,4 @@
-"""Networks of Hugging Face's transformers in a local folder: opened without a network and without code of their own."""
+"""Networks of Hugging Face's transformers in a local folder, opened offline and without running code in it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.errors import InputError, suggest
+from testifai.errors import InputError
 from testifai.models.base import first_line
-from testifai.models.outputs import as_rows
-from testifai.models.texts.batching import Text, Tokenizer, of_equal_length
-from testifai.models.torch import move
+from testifai.models.texts.base import Text, Tokenizer, of_equal_length
+from testifai.models.torch import move, recording
 from testifai.support import optional_imports, validation
 from testifai.support.fingerprints import fingerprint_files
 from testifai.support.types import Record
@@ -32,28 +31,30 @@ if TYPE_CHECKING:
 
 
 def class_names(config: Any) -> list[str] | None:
-    """The names in the order of the outputs; None where the config only numbers them."""
+    """Return the names in the order of the outputs, None if the config only numbers them."""
     names = [str(config.id2label[number]) for number in range(config.num_labels)]
     return None if names == [f"LABEL_{number}" for number in range(len(names))] else names
 
 
-# What in a folder decides what comes out; a model card or a training log does not.
+# Files that can change the outputs; a model card or a training log does not.
 _CONTENT = (".json", ".safetensors", ".bin", ".txt", ".model")
-# How a folder is read: nothing is fetched, and no code of its own is run.
 LOCAL = {"local_files_only": True, "trust_remote_code": False}
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
-# Where the libraries keep what they read of these when they were imported
+# The libraries store these variables when they are imported.
 OFFLINE_FLAGS = (("huggingface_hub.constants", "HF_HUB_OFFLINE"), ("transformers.utils.hub", "_is_offline_mode"))
 ATTENTIONS = ("eager", "sdpa")
 _loading = threading.RLock()
-_NO_LIMIT = 1 << 20  # tokenizers without a longest text say so with a huge number
+_NO_LIMIT = 1 << 20  # tokenizers without a limit have a larger one
+
+
+class NetworkOptions(TypedDict, total=False):
+    max_length: int | None
+    device: str | None
+    threads: int
 
 
 class TextNetwork:
-    """A network and its tokenizer; texts or pairs of texts in, one row each out.
-
-    `threads` are those of one call: several calls may run at once.
-    """
+    """A network and its tokenizer, from texts or pairs of texts to one row each; `threads` are those of one call."""
 
     def __init__(
         self,
@@ -70,8 +71,8 @@ class TextNetwork:
                 validation.whole(f"model: {field}", value, least=1)
         self.folder, self.threads = folder, threads
         read_config(folder)
-        torch = optional_imports.load("torch", extra="text")
-        # Folders differ in the precision of their weights, and versions of the library in what they make of it.
+        self._torch = optional_imports.load("torch", extra="text")
+        # Folders differ in the precision of their weights, and versions of the library in how they load it.
         self.module = open_network(folder, kind, optional).float().eval()
         if device is not None:
             self.module = move(self.module, device)
@@ -79,45 +80,24 @@ class TextNetwork:
         self.tokenizer, self._takes_types = _tokenizer(folder, max_length)
         if getattr(self.module.config, "pad_token_id", None) is None:
             self.module.config.pad_token_id = -1  # no text has it: every token counts
-        self._torch = torch
 
     def rows(self, batch: Sequence[Text], read: Callable[[Any], Tensor], **options: bool) -> NDArray[np.float32]:
-        """What `read` makes of the network's outputs, a row for each text; options are the network's."""
+        """Return what `read` extracts from the network's outputs, a row per text; options are the network's."""
         return self._run(batch, lambda outputs: np.asarray(read(outputs).float().cpu().numpy()), **options)
-
-    def concatenate(self, rows: list[Tensor]) -> Tensor:
-        """Tensors side by side."""
-        return self._torch.cat(rows, dim=1)
 
     def traced(
         self, batch: Sequence[Text], read: Callable[[Any], Tensor], layer: str | None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What `read` makes of the outputs and, from the same pass, what a submodule said, averaged over the tokens."""
-        modules = {name: module for name, module in self.module.named_modules() if name}
-        if layer is None or layer not in modules:
-            raise InputError(f"layer: {layer!r} is not a submodule of {self.folder.name}; {suggest(layer, modules)}")
-        seen: list[object] = []
-        mine = threading.get_ident()
-
-        def note(_module: object, _inputs: object, made: object) -> None:
-            if threading.get_ident() == mine:  # other threads may be using the same network
-                seen.append(made[0] if isinstance(made, tuple) and made else made)
-
-        def both(outputs: object) -> NDArray[np.float32]:
-            scores = read(outputs).float().cpu().numpy()
-            made = seen[-1] if seen else None
-            seen.clear()
-            if not isinstance(made, self._torch.Tensor):
-                raise InputError(f"layer: {layer!r} of {self.folder.name} gave no tensor; choose a submodule that does")
-            widths.append(scores.shape[1])
-            return np.concatenate([scores, as_rows(made.float().cpu().numpy(), len(scores), layer)], axis=1)
-
+        """Return what `read` extracts from the outputs and, from the same pass, a submodule's mean over tokens."""
         widths: list[int] = []
-        hook = modules[layer].register_forward_hook(note)
-        try:
+        with recording(self.module, layer, self.folder.name) as activations:
+
+            def both(outputs: object) -> NDArray[np.float32]:
+                scores = read(outputs).float().cpu().numpy()
+                widths.append(scores.shape[1])
+                return np.concatenate([scores, activations(len(scores))], axis=1)
+
             rows = self._run(batch, both)
-        finally:
-            hook.remove()
         return rows[:, : widths[0]], rows[:, widths[0] :]
 
     def _run(
@@ -134,16 +114,13 @@ class TextNetwork:
                 parts.append(read(self.module(**tensors, **options)))
                 order.append(places)
         if not parts:
-            # Nothing in still has a number of columns.
+            # The number of columns is needed even without inputs.
             return self._run([""], read, **options)[:0]
-        rows = np.concatenate(parts)
-        back = np.empty(len(rows), np.intp)
-        back[np.concatenate(order)] = np.arange(len(rows))
-        return rows[back]
+        return np.concatenate(parts)[np.argsort(np.concatenate(order))]
 
 
 def read_config(folder: Path) -> Record:
-    """The folder's config.json, or a line that says why it is no model."""
+    """Return the folder's config.json; InputError if it is not a usable model."""
     if not folder.is_dir():
         raise InputError(f"model: {folder} {'is not a folder' if folder.exists() else 'does not exist'}")
     config = read_json(folder / "config.json")
@@ -151,7 +128,7 @@ def read_config(folder: Path) -> Record:
         raise InputError(f"model: {folder} is not a model's folder; it has no config.json")
     if not isinstance(config, dict) or "model_type" not in config:
         raise InputError(f"model: {folder / 'config.json'} names no model_type; a folder of transformers does")
-    # Newer versions of the library fetch any other from the hub under the name given here, and run it.
+    # Newer versions of the library fetch any other attention from the hub by its name here, and run it.
     for found in _attentions(config):
         if found not in ATTENTIONS:
             raise InputError(
@@ -166,57 +143,48 @@ def read_config(folder: Path) -> Record:
 
 
 def _attentions(config: object) -> Iterator[object]:
-    """What a config, or one of its parts, says of how attention is computed."""
+    """Return the implementations of attention that a config names, at any depth."""
     waiting = [config]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, dict):
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
             for key, value in part.items():
                 if "attn_implementation" in str(key):
-                    yield from (
-                        one for one in (value.values() if isinstance(value, dict) else [value]) if one is not None
-                    )
-                elif isinstance(value, dict | list):
+                    named = value.values() if isinstance(value, dict) else [value]
+                    yield from (one for one in named if one is not None)
+                else:
                     waiting.append(value)
-        elif isinstance(part, list):
-            waiting.extend(one for one in part if isinstance(one, dict | list))
 
 
 @contextlib.contextmanager
 def offline() -> Iterator[ModuleType]:
-    """The library transformers, unable to make a request while this lasts; afterwards as the user has it."""
-    with _loading:  # what is set belongs to the whole process
+    """Return the library transformers, unable to make requests; the user's settings are restored afterwards."""
+    with _loading:  # the settings are those of the whole process
         before = {name: os.environ.get(name) for name in OFFLINE}
-        flags = {flag: _flag(*flag) for flag in OFFLINE_FLAGS}
+        flags = {(module, name): getattr(sys.modules.get(module), name, None) for module, name in OFFLINE_FLAGS}
         os.environ.update(dict.fromkeys(OFFLINE, "1"))
         try:
             transformers = optional_imports.load("transformers", extra="text")
-            for flag in flags:
-                _set_flag(*flag, True)
+            for module, name in flags:
+                if hasattr(sys.modules.get(module), name):
+                    setattr(sys.modules[module], name, True)
             yield transformers
         finally:
             for name, value in before.items():
                 os.environ.pop(name)
                 if value is not None:
                     os.environ[name] = value
-            # A library imported in here has read our setting for the user's.
+            # A library that was imported in here has read our setting instead of the user's.
             theirs = any(value is not None and value.upper() in {"1", "ON", "YES", "TRUE"} for value in before.values())
-            for flag, was in flags.items():
-                _set_flag(*flag, theirs if was is None else was)
-
-
-def _flag(module: str, name: str) -> bool | None:
-    """What a library made of the settings when it was imported; None where it has not been."""
-    return getattr(sys.modules.get(module), name, None)
-
-
-def _set_flag(module: str, name: str, value: bool) -> None:
-    if _flag(module, name) is not None:
-        setattr(sys.modules[module], name, value)
+            for (module, name), was in flags.items():
+                if hasattr(sys.modules.get(module), name):
+                    setattr(sys.modules[module], name, theirs if was is None else was)
 
 
 def read_json(path: Path) -> Any:
-    """What a file of JSON holds; None where there is no such file."""
+    """Return the content of a JSON file, None if there is no such file."""
     if not path.is_file():
         return None
     try:
@@ -224,31 +192,28 @@ def read_json(path: Path) -> Any:
     except RecursionError:
         raise InputError(f"model: cannot read {path} (it is nested too deeply)") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"model: cannot read {path} ({' '.join(str(error).split())[:120]})") from None
+        raise InputError(f"model: cannot read {path} ({first_line(error, 120)})") from None
 
 
-def fingerprint(folder: Path, parts: Sequence[str] = ("",), extra: bytes = b"") -> str:
-    """A hash of the files of a folder, and of the named folders in it, that decide what comes out."""
+def fingerprint(folder: Path, parts: Sequence[str] = ("",)) -> str:
+    """Return a hash of the files of a folder, and of the named folders in it, that can change the outputs."""
     files: dict[str, Path] = {}
     for part in parts:
         inside = sorted(Path(folder, part).iterdir()) if Path(folder, part).is_dir() else []
         files |= {f"{part}/{path.name}": path for path in inside if path.is_file() and path.suffix in _CONTENT}
-    return hashlib.sha256(fingerprint_files(files).encode() + extra).hexdigest()
+    return hashlib.sha256(fingerprint_files(files).encode()).hexdigest()
 
 
 def open_network(folder: Path, kind: str, optional: str) -> Module:
-    """The network of a folder, as the class of transformers reads it; parameters named `optional…` may be missing."""
+    """Open a folder's network as a class of transformers; parameters named `optional…` may be missing."""
     try:
         with offline() as transformers, _silent(transformers):
             module, info = getattr(transformers, kind).from_pretrained(
-                folder,
-                **LOCAL,
-                weights_only=True,
-                output_loading_info=True,
+                folder, **LOCAL, weights_only=True, output_loading_info=True
             )
     except InputError:  # not installed
         raise
-    except Exception as error:  # whatever is wrong with the files; the library has no exception of its own
+    except Exception as error:  # the library has no exception of its own
         raise InputError(f"model: {folder} cannot be opened as {kind} ({first_line(error)})") from None
     # The library fills what the files lack with random numbers.
     lacking = sorted(name for name in info["missing_keys"] if not (optional and name.startswith(optional)))
@@ -261,7 +226,7 @@ def open_network(folder: Path, kind: str, optional: str) -> Module:
 
 
 def _tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, bool]:
-    """The folder's tokenizer, and whether its network is told which text of a pair a token belongs to."""
+    """Return the folder's tokenizer, and whether its network takes token types."""
     try:
         with offline() as transformers, _silent(transformers):
             found = transformers.AutoTokenizer.from_pretrained(folder, **LOCAL)
@@ -272,22 +237,18 @@ def _tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, bool]:
         raise InputError(
             f"model: {folder} has no usable tokenizer (tokenizer.json, or vocab.txt and its like): {first_line(error)}"
         ) from None
-    takes_types = "token_type_ids" in found.model_input_names
-    return Tokenizer(backend, max_length=max_length or _longest(folder, found)), takes_types
-
-
-def _longest(folder: Path, tokenizer: Any) -> int | None:
-    """How many tokens the network can read, as far as its files say."""
-    if tokenizer.model_max_length < _NO_LIMIT:
-        return int(tokenizer.model_max_length)
-    positions = read_config(folder).get("max_position_embeddings")
-    # Some networks (RoBERTa) number the places of tokens from 2 on.
-    return positions - 2 if isinstance(positions, int) and positions > 2 else None
+    longest = max_length
+    if longest is None and found.model_max_length < _NO_LIMIT:
+        longest = int(found.model_max_length)
+    elif longest is None:
+        positions = read_config(folder).get("max_position_embeddings")
+        # Some networks (RoBERTa) number positions of tokens starting at 2.
+        longest = positions - 2 if isinstance(positions, int) and positions > 2 else None
+    return Tokenizer(backend, max_length=longest), "token_type_ids" in found.model_input_names
 
 
 @contextlib.contextmanager
 def _silent(transformers: ModuleType) -> Iterator[None]:
-    """No progress bars and no warnings; what is wrong is said by us."""
     log = transformers.utils.logging
     level, shown = log.get_verbosity(), log.is_progress_bar_enabled()
     log.set_verbosity(logging.CRITICAL)
@@ -307,14 +268,14 @@ _before = 1
 
 @contextlib.contextmanager
 def _torch_threads(count: int) -> Iterator[None]:
-    """Torch's operations in so many threads for calls in progress; the last of them restores what was."""
+    """Run PyTorch with this number of threads; the last of concurrent calls restores the number before."""
     global _users, _before
     torch = optional_imports.load("torch", extra="text")
     with _lock:
         _users += 1
         if _users == 1:
             _before = torch.get_num_threads()
-        # The number belongs to the thread that sets it, and to the matrix products of all.
+        # It applies to the thread that sets it, and to matrix products in all threads.
         torch.set_num_threads(count)
     try:
         yield

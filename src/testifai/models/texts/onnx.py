@@ -1,4 +1,4 @@
-"""ONNX text models: a graph that takes token numbers, and the tokenizer.json that makes them."""
+"""ONNX text models: a graph that takes token ids, and its tokenizer.json."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import numpy as np
 
 from testifai.errors import InputError
 from testifai.models import onnx_session as graphs
-from testifai.models.base import first_line
 from testifai.models.outputs import as_rows
-from testifai.models.texts.base import TextModel
-from testifai.models.texts.batching import LIMIT_MB, Text, Tokenizer, Tokens, of_equal_length
+from testifai.models.texts.base import LIMIT_MB, Text, TextModel, Tokenizer, Tokens, of_equal_length
 from testifai.support.batches import Batch
 from testifai.support.fingerprints import fingerprint_files
 from testifai.support.types import Array, Record
@@ -23,12 +21,7 @@ _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class OnnxTextModel(TextModel):
-    """Texts, or pairs of texts read together, in; whatever the graph's output says of each out.
-
-    The graph's inputs are told by their names: input_ids and, where it has them, attention_mask and token_type_ids. A
-    graph with a fixed number of tokens or inputs gets padding; others get texts of equal length together. `output` and
-    `features` name outputs, as for other ONNX models.
-    """
+    """From texts, or pairs of texts, to a graph's output; its inputs are identified by name, or the only one."""
 
     def __init__(
         self,
@@ -47,33 +40,34 @@ class OnnxTextModel(TextModel):
         self._session = graphs.open_session(self.path, threads)
         self.repeatable = not graphs.draws(self.path)
         self._inputs = _named_inputs(self.name, self._session.get_inputs())
-        self._rows, self._length = _fixed_shape(self.name, self._inputs)
+        self._rows, self._length = graphs.sizes(self._inputs["input_ids"])  # None if the graph leaves them open
+        if self._length is not None and "attention_mask" not in self._inputs:
+            raise InputError(
+                f"model: {self.name} takes {self._length} tokens and no attention_mask: it cannot tell text from "
+                "padding"
+            )
         self._tokenizer_path = Path(tokenizer)
-        self.tokenizer = Tokenizer.read(self._tokenizer_path, max_length=_shorter(max_length, self._length))
-        nodes = {node.name: node for node in self._session.get_outputs()}
-        self.output = graphs.find_output(self.name, nodes, output)
-        self.features_output = graphs.find_features(self.name, nodes, features, self.output)
-        shape = nodes[self.output].shape
-        last = shape[1] if len(shape) == 2 else None
-        self.outputs = graphs.kind_of(nodes[self.output].type, last, len(shape))
-        self.classes = last if self.outputs == "scores" and isinstance(last, int) else None
+        shortest = min((size for size in (max_length, self._length) if size is not None), default=None)
+        self.tokenizer = Tokenizer.read(self._tokenizer_path, max_length=shortest)
+        self._found = found = graphs.GraphOutputs.find(self.name, self._session, output, features)
+        self.output, self.features_output = found.output, found.features
+        self.outputs, self.classes = found.kind, found.classes
         told = {"output": output, "max_length": max_length}
         self.preprocessing = {option: value for option, value in told.items() if value is not None}
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hashes of the graph and of the tokenizer."""
         return fingerprint_files({"tokenizer": self._tokenizer_path, **graphs.model_files(self.path)})
 
     def __call__(self, batch: Batch) -> Array:
-        return self._flat(super().__call__(batch))
+        return self._found.flat(super().__call__(batch))
 
     def scores(self, texts: list[Text]) -> Array:
         (rows,) = self._run(texts, [self.output])
         return rows
 
     def traced(self, batch: Batch, layer: str | None = None) -> tuple[Array, Array]:
-        """Outputs and, from the same pass, what an output of the graph said; by default the features output."""
+        """Return outputs and, from the same pass, another output of the graph; by default the features output."""
         layer = self.features_output if layer is None else layer
         known = ", ".join(node.name for node in self._session.get_outputs())
         if layer is None:
@@ -81,10 +75,7 @@ class OnnxTextModel(TextModel):
         if layer not in known.split(", "):
             raise InputError(f"layer: {self.name} has no output {layer!r}; known: {known}")
         outputs, activations = self._run(self._texts(batch), [self.output, layer])
-        return self._flat(outputs), activations
-
-    def _flat(self, outputs: Array) -> Array:
-        return outputs[:, 0] if self.outputs == "labels" and outputs.ndim == 2 else outputs
+        return self._found.flat(outputs), activations
 
     def _run(self, texts: list[Text], names: list[str]) -> list[Array]:
         tokens = self.tokenizer(texts or [""])
@@ -98,7 +89,7 @@ class OnnxTextModel(TextModel):
                 made = self._infer([tokens[place] for place in places], lengths[places[0]], names)
                 for kept, name, rows in zip(parts, names, made, strict=True):
                     rows = rows[: len(places)]
-                    # Of a layer one row each is wanted, of the output what it is.
+                    # A layer is reduced to one row per text, the output stays as it is.
                     kept.append(rows if name == names[0] else as_rows(rows, len(places), name))
                 order.append(places)
         back = np.argsort(np.concatenate(order))
@@ -112,21 +103,13 @@ class OnnxTextModel(TextModel):
             for name, values in (("input_ids", one.ids), ("attention_mask", 1), ("token_type_ids", one.types)):
                 if name in filled:
                     filled[name][row, : len(one.ids)] = values
-        try:
-            made = self._session.run(names, {self._inputs[name].name: values for name, values in filled.items()})
-        except Exception as error:  # onnxruntime's exceptions have no common base of their own
-            raise InputError(
-                f"{self.name}: the model failed on {shape[0]} texts of {length} tokens: {first_line(error)}"
-            ) from None
-        return [np.asarray(one) for one in made]
-
-
-def _shorter(told: int | None, fixed: int | None) -> int | None:
-    return min((size for size in (told, fixed) if size is not None), default=None)
+        inputs = {self._inputs[name].name: values for name, values in filled.items()}
+        failed = f"{self.name}: the model failed on {shape[0]} texts of {length} tokens"
+        return graphs.run(self._session, names, inputs, failed)
 
 
 def _named_inputs(name: str, inputs: list[Any]) -> Record:
-    """The graph's inputs by what they hold; a lone one holds the token numbers whatever it is called."""
+    """Return the graph's inputs by role; a lone one takes the token ids whatever its name."""
     named = {"input_ids": inputs[0]} if len(inputs) == 1 else {node.name: node for node in inputs}
     unknown = [node for node in named if node not in _INPUTS]
     if unknown or "input_ids" not in named:
@@ -138,11 +121,3 @@ def _named_inputs(name: str, inputs: list[Any]) -> Record:
                 f"model: {name}: input {node.name} is {node.type} {node.shape}; whole numbers (N, tokens) are accepted"
             )
     return named
-
-
-def _fixed_shape(name: str, inputs: Record) -> tuple[int | None, int | None]:
-    """The number of inputs and of tokens, where the graph fixes them."""
-    rows, length = (size if isinstance(size, int) else None for size in inputs["input_ids"].shape)
-    if length is not None and "attention_mask" not in inputs:
-        raise InputError(f"model: {name} takes {length} tokens and no attention_mask: it cannot tell text from padding")
-    return rows, length

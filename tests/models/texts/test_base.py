@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from testifai.errors import InputError
-from testifai.models.texts.batching import RowCache, Tokenizer, of_equal_length
+from testifai.models.texts.base import RowCache, Tokenizer, of_equal_length
 
 TEXTS = st.lists(st.text("abc", max_size=3), max_size=12)
 
@@ -103,7 +103,7 @@ def test_threads_at_once():
 
 
 def size(key, row):
-    from testifai.models.texts.batching import _size
+    from testifai.models.texts.base import _size
 
     return _size(key, row)
 
