@@ -28,7 +28,7 @@ from testifai.support.types import Floats, RecordLike
 from testifai.support.validation import choice
 from testifai.surrogates.process.grid import known_places
 from testifai.surrogates.process.kernel import Ints, Medians, Prior
-from testifai.surrogates.process.regression import LEARNED, ValueSurface
+from testifai.surrogates.process.marginal_likelihood import LEARNED, ValueSurface
 
 PREDICTORS = ("smooth", "forest")
 

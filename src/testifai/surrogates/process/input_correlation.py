@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from testifai.runs.outcomes import Trials
 from testifai.support.types import Floats
-from testifai.surrogates.process.grid import contracted
 from testifai.surrogates.process.kernel import EDGE, inside
+from testifai.surrogates.process.linear_algebra import contracted
 
 NEAR = 0.12  # on the scale of eta: tests whose trials tell most about each other's dispersion
 POOLED = 30.0  # trials that all of them together count for, wherever there are few

@@ -1,13 +1,13 @@
-"""The prior of the `process` surrogate: a surface over the grid, taken apart by order of interaction.
+"""The prior of the `process` surrogate: a surface over the grid, decomposed by order of interaction.
 
 With K_j the centred kernel of axis j and e_o the elementary symmetric polynomial of order o,
 
     k(s, t) = 4 + sum_o w_o e_o(v_1 K_1, ..., v_k K_k)(s, t) + sum_o u_o e_o(H_1, ..., H_k)(s, t).
 
-The first sum holds the smooth effects of single axes, of pairs, and so on; the second, from pairs on, rough ones
-(H_j is K_j for unrelated levels). Centred kernels make every effect sum to zero over the levels of each of its
-axes (Durrande et al. 2013, "ANOVA kernels and RKHS of zero mean functions"), so that on a complete grid all terms
-have the same eigenvectors. Where the order of application counts, `sequences` adds its part.
+The first sum contains the smooth effects of single axes, of pairs, and so on; the second contains rough effects of
+pairs and more (H_j is K_j for unrelated levels). Centred kernels make every effect sum to zero over the levels of each
+of its axes (Durrande et al. 2013, "ANOVA kernels and RKHS of zero mean functions"), so that on a complete grid all
+terms have the same eigenvectors. If the order of application counts, `sequences` adds a term.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from testifai.support.types import Floats
-from testifai.surrogates.process.sequences import Sequences
+from testifai.surrogates.process.sequences import Ints, Sequences
 
 EDGE = 0.06  # trials are linearised, and slopes taken, at values of eta this far from 0 and pi/2
 
 
 def inside(eta: Floats) -> Floats:
-    """Values of eta, none closer to the ends of the scale than EDGE."""
+    """Clip eta to at least EDGE from both ends of the scale."""
     return np.clip(eta, EDGE, np.pi / 2 - EDGE)
 
 
@@ -36,7 +36,7 @@ def rate(eta: Floats) -> Floats:
 
 
 def moments(eta: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of the rate for a normal eta: unlike a slope, they do not vanish at rates 0 and 1.
+    """Return mean and variance of the rate for a normal eta; unlike a slope, they do not vanish at rates 0 and 1.
 
     >>> mean, variance = moments(np.array([0.0, np.pi / 4]), np.array([0.01, 0.01]))
     >>> mean.round(4).tolist(), variance.round(4).tolist()
@@ -48,13 +48,11 @@ def moments(eta: Floats, variance: Floats) -> tuple[Floats, Floats]:
     return mean, np.where(variance > 0, np.maximum(spread, 0), 0)
 
 
-Ints = NDArray[np.intp]
-
-CONSTANT = 4.0  # prior variance of the mean level, on a scale that ends at pi/2: knows nothing
-ORDERS = 4  # effects of more than four axes at once are left to the rough terms of order four
-MANY_AXES = 7  # from which on rows of a sample have hardly half of their axes in common
-CACHED = 50_000  # pairs of configurations at a time
-FILLED = 4  # times as many products of halves as configurations may be made
+CONSTANT = 4.0  # prior variance of the mean level, on a scale that ends at pi/2: uninformative
+ORDERS = 4  # effects of more than four axes are left to the rough terms of order four
+MANY_AXES = 7  # with at least so many, rows of a sample have hardly half of their axes in common
+CACHED = 50_000  # pairs of configurations in a chunk
+FILLED = 4  # largest ratio of products of halves to configurations
 WIDTHS = {"length": 0.8, "step": 0.6, "scale": 0.9}  # prior sd of the logarithms
 LENGTH = 1.2
 
@@ -72,31 +70,60 @@ class Medians:
     length: float = LENGTH  # of correlation; an axis is 1 long
 
 
-# Medians and spreads as found on five complete grids of 1,296 tests on 10,000 inputs, whose rough parts are next to
-# nothing; that of the prior is larger because intervals must hold on the sixth grid too.
+# Medians and spreads are those of five complete grids of 1,296 tests on 10,000 inputs, with rough parts close to 0; the
+# rough prior is larger because intervals must be valid on a sixth grid too.
 SURFACE = Medians((0.01, 0.0015, 0.0006, 0.0004), (3e-5, 3e-5, 3e-5, 3e-5), 1.2, 2.0, (3e-4, 1.0, 1e-4))
-# What margins leave unexplained of the surface; spreads are wider because margins may be of any kind.
+# The part of the surface that margins do not explain; spreads are wider because margins may be of any kind.
 REMAINDER = Medians((3e-5, 1e-5, 6e-6, 6e-6), (1e-7, 1e-7, 1e-7, 1e-7), 2.0, 2.0, (1e-6, 1.0, 3e-7))
 
 
 @dataclass(frozen=True)
 class AxisKernel:
-    """The centred Matern-3/2 kernel of one axis, and what its derivatives need."""
+    """The centred Matern-3/2 kernel of one axis at learned positions, its trace the number of levels."""
 
     matrix: Floats
-    positions: Floats
+    scale: float  # v_j
     raw: Floats  # centred, not yet scaled
-    scaled: Floats  # distances in units of the length, times sqrt(3)
+    distances: Floats  # in units of the length, times sqrt(3)
     steps: Floats
     length: float
+
+    @classmethod
+    def of(cls, parameters: Floats) -> AxisKernel:
+        """Return the kernel for the logarithms of the length, the steps between levels and the scale."""
+        length = math.exp(parameters[0])
+        steps = np.exp(parameters[1:-1] - parameters[1:-1].max())
+        steps /= steps.sum()
+        positions = np.concatenate([[0.0], np.cumsum(steps)])
+        distances = math.sqrt(3) / length * np.abs(positions[:, None] - positions)
+        raw = _centre((1 + distances) * np.exp(-distances))
+        return cls(raw * (len(raw) / np.trace(raw)), math.exp(parameters[-1]), raw, distances, steps, length)
+
+    @property
+    def table(self) -> Floats:
+        """v_j K_j."""
+        return self.scale * self.matrix
+
+    def gradient(self, outer: Floats) -> Floats:
+        """Return the derivative by the axis's parameters, given that by K_j."""
+        n, trace = len(self.raw), float(np.trace(self.raw))
+        by_raw = n / trace * outer - n / trace**2 * float((outer * self.raw).sum()) * np.eye(n)
+        by_value = _centre(by_raw)
+        slope = by_value * self.distances * np.exp(-self.distances)  # minus the derivative by `distances`
+        by_length = float((slope * self.distances).sum())
+        by_distance = -slope * math.sqrt(3) / self.length
+        # A step lies between a and b for a <= step < b; both triangles count.
+        by_step = np.array([2 * by_distance[: s + 1, s + 1 :].sum() for s in range(n - 1)])
+        by_logit = self.steps * (by_step - float(self.steps @ by_step))
+        return np.concatenate([[by_length], by_logit, [float((outer * self.matrix).sum())]])
 
 
 class Prior:
     """The prior as a function of one vector of unbounded parameters, each normal around `mean` with `sd`.
 
-    The vector holds, per axis, the logarithms of its length, of its steps between levels and of its scale v_j; then
-    those of w_1..w_O and of the rough variances; then, where the order of application counts, those of `sequences`.
-    A configuration is a row of places on the axes, followed there by the places at which these are applied.
+    The vector contains, per axis, the logarithms of its length, of its steps between levels and of its scale v_j; then
+    those of w_1..w_O and of the rough variances; then, if the order of application counts, those of `sequences`.
+    A configuration is a row of places on the axes, followed by the positions at which the axes are applied, if any.
 
     >>> prior = Prior([[0, 1, 2], [0, 1]])
     >>> prior.sizes, prior.orders, len(prior.mean)
@@ -105,9 +132,9 @@ class Prior:
     [[4.03], [3.98]]
     """
 
-    def __init__(self, levels: Sequence[Sequence[int]], medians: Medians = SURFACE, *, ordered: bool = False) -> None:
+    def __init__(self, levels: Sequence[ArrayLike], medians: Medians = SURFACE, *, ordered: bool = False) -> None:
         self.levels = [np.asarray(axis) for axis in levels]
-        self.sizes = tuple(len(axis) for axis in levels)
+        self.sizes = tuple(map(len, self.levels))
         self.ordered = ordered
         self.active = [j for j, size in enumerate(self.sizes) if size > 1]
         k = len(self.active)
@@ -121,7 +148,7 @@ class Prior:
             gaps = np.diff(self.levels[j].astype(float))
             mean += [math.log(medians.length), *np.log(gaps / gaps.mean()), 0.0]
             sd += [WIDTHS["length"], *[WIDTHS["step"]] * len(gaps), WIDTHS["scale"]]
-        # More axes make more effects of each order: keep their sum where four axes have it.
+        # More axes make more effects of each order: keep their sum that of four axes.
         share = [math.comb(4, o) / math.comb(max(k, 4), o) for o in range(1, self.orders + 1)]
         self.smooth = slice(len(mean), len(mean) + self.orders)
         mean += [math.log(value * part) for value, part in zip(medians.smooth, share, strict=False)]
@@ -144,57 +171,30 @@ class Prior:
         """The number of columns of a configuration."""
         return len(self.sizes) * (2 if self.ordered else 1)
 
-    def with_medians(self, medians: Medians) -> Prior:
-        """The prior of another surface over the same configurations."""
-        return Prior([axis.tolist() for axis in self.levels], medians, ordered=self.ordered)
-
     def drawn(self, count: int, random: np.random.Generator) -> Ints:
-        """Configurations drawn at random, repeats among them."""
+        """Sample configurations with replacement."""
         drawn = np.column_stack([random.integers(size, size=count) for size in self.sizes]).astype(np.intp)
         return drawn if self.sequences is None else self.sequences.drawn(drawn, random)
 
     def density(self, parameters: Floats) -> tuple[float, Floats]:
-        """The logarithm of the parameters' own density, up to a constant, and its gradient."""
+        """Return the logarithm of the parameters' prior density, up to a constant, and its gradient."""
         z = (parameters - self.mean) / self.sd
         return -0.5 * float(z @ z), -z / self.sd
 
     def weights(self, parameters: Floats) -> tuple[Floats, Floats]:
-        """w and u by order, from order 0."""
+        """Return w and u by order, from order 0."""
         smooth, rough = np.zeros(self.orders + 1), np.zeros(self.orders + 1)
         smooth[0] = CONSTANT
         smooth[1:] = np.exp(parameters[self.smooth])
         rough[self.first_rough :][: len(parameters[self.rough])] = np.exp(parameters[self.rough])
         return smooth, rough
 
-    def scale(self, parameters: Floats, j: int) -> float:
-        return math.exp(parameters[self.slices[j].stop - 1])
-
-    def axis(self, parameters: Floats, j: int) -> AxisKernel:
-        """K_j: Matern-3/2 at learned positions, centred, its trace the number of levels."""
-        part = parameters[self.slices[j]]
-        length = math.exp(part[0])
-        steps = np.exp(part[1:-1] - part[1:-1].max())
-        steps /= steps.sum()
-        positions = np.concatenate([[0.0], np.cumsum(steps)])
-        scaled = math.sqrt(3) / length * np.abs(positions[:, None] - positions)
-        raw = _centre((1 + scaled) * np.exp(-scaled))
-        return AxisKernel(raw * (len(raw) / np.trace(raw)), positions, raw, scaled, steps, length)
-
-    def axis_gradient(self, kernel: AxisKernel, outer: Floats) -> Floats:
-        """From the derivative by K_j to that by the axis's length and steps."""
-        n, trace = len(kernel.raw), float(np.trace(kernel.raw))
-        by_raw = n / trace * outer - n / trace**2 * float((outer * kernel.raw).sum()) * np.eye(n)
-        by_value = _centre(by_raw)
-        slope = by_value * kernel.scaled * np.exp(-kernel.scaled)  # minus the derivative by `scaled`
-        by_length = float((slope * kernel.scaled).sum())
-        by_distance = -slope * math.sqrt(3) / kernel.length
-        # A step lies between a and b for a <= step < b; both triangles count.
-        by_step = np.array([2 * by_distance[: s + 1, s + 1 :].sum() for s in range(n - 1)])
-        by_logit = kernel.steps * (by_step - float(kernel.steps @ by_step))
-        return np.concatenate([[by_length], by_logit])
+    def axes(self, parameters: Floats) -> list[AxisKernel]:
+        """Return the kernels of the active axes."""
+        return [AxisKernel.of(parameters[self.slices[j]]) for j in self.active]
 
     def places(self, features: NDArray[np.int_]) -> Ints:
-        """Severities as positions among the levels of their axis; -1 where they are none."""
+        """Return severities as positions among the levels of their axis, -1 if they are not a level."""
         columns = []
         for axis, column in zip(self.levels, features.T, strict=False):
             at = np.clip(np.searchsorted(axis, column), 0, len(axis) - 1)
@@ -203,18 +203,18 @@ class Prior:
         return np.array(columns, np.intp).reshape(self.width, -1).T
 
     def kernel(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
-        """The prior covariance between configurations given as places."""
+        """Return the prior covariance between configurations."""
         surface = self._surface(parameters, rows, columns)
         if self.sequences is not None:
             surface += self.sequences.kernel(parameters[self.order], rows, columns)
         return surface
 
     def _surface(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
-        """The part that severities have in it.
+        """Return the covariance due to severities.
 
-        Axes are taken in two halves, e_o = sum_i e_i(first half) e_(o-i)(second half): a half has few different
-        configurations, so that only a handful of large arrays is made; where rows are most products of halves, as they
-        are on a grid, just one. Where halves have many, each pair of configurations is looked at by itself.
+        Axes are split into two halves, e_o = sum_i e_i(first half) e_(o-i)(second half). A half has few different
+        configurations, so that only a few large arrays are made, or one if rows are most products of halves, as on a
+        grid. With many axes, halves have many configurations too, and pairs of configurations are faster.
         """
         if len(self.active) >= MANY_AXES:
             return self._by_pairs(parameters, rows, columns)
@@ -236,9 +236,10 @@ class Prior:
         return total
 
     def _by_pairs(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
-        """The same, for some rows at a time: what is added up then stays in the processor's cache."""
+        """Return the same as `_surface`, for chunks of rows that fit into the processor's cache."""
         smooth, rough = self.weights(parameters)
-        tables = [self.scale(parameters, j) * self.axis(parameters, j).matrix[:, columns[:, j]] for j in self.active]
+        axes = zip(self.active, self.axes(parameters), strict=True)
+        tables = [kernel.scale * kernel.matrix[:, columns[:, j]] for j, kernel in axes]
         unrelated_part = _Matches(self, rough)
         total = np.empty((len(rows), len(columns)))
         for start in range(0, len(rows), step := max(1, CACHED // max(len(columns), 1))):
@@ -256,12 +257,12 @@ class Prior:
         return total
 
     def _tables(self, parameters: Floats) -> tuple[dict[int, Floats], dict[int, Floats]]:
-        """Per axis v_j K_j, and H_j."""
-        smooth = {j: self.scale(parameters, j) * self.axis(parameters, j).matrix for j in self.active}
+        """Return v_j K_j and H_j for each axis."""
+        smooth = {j: kernel.table for j, kernel in zip(self.active, self.axes(parameters), strict=True)}
         return smooth, {j: unrelated(self.sizes[j]) for j in self.active}
 
     def variance(self, parameters: Floats, rows: Ints) -> Floats:
-        """The prior variance of configurations given as places."""
+        """Return the prior variance of configurations."""
         total = np.full(len(rows), CONSTANT)
         for weights, tables in zip(self.weights(parameters), self._tables(parameters), strict=True):
             factors = [np.diag(table)[rows[:, j]] for j, table in tables.items()]
@@ -273,16 +274,17 @@ class Prior:
 
 
 class _Matches:
-    """The constant and the rough terms, which depend on nothing but how many axes of each size agree."""
+    """The constant and the rough terms, which depend only on how many axes of each size agree."""
 
     def __init__(self, prior: Prior, weights: Floats) -> None:
         self._axes = prior.active
         sizes, group = np.unique([prior.sizes[j] for j in prior.active], return_inverse=True)
         counts = np.bincount(group)
-        self._strides = np.r_[1, np.cumprod(counts + 1)[:-1]][group]
+        strides = np.r_[1, np.cumprod(counts + 1)[:-1]]
+        self._strides = strides[group]
         self._table = np.full(np.prod(counts + 1), CONSTANT)
         for cell in range(len(self._table)):
-            agreeing = cell // np.r_[1, np.cumprod(counts + 1)[:-1]] % (counts + 1)
+            agreeing = cell // strides % (counts + 1)
             polynomial = np.ones(1)
             for size, same, all_ in zip(sizes.tolist(), agreeing.tolist(), counts.tolist(), strict=True):
                 for factor in [1.0] * same + [-1 / (size - 1)] * (all_ - same):
@@ -290,7 +292,6 @@ class _Matches:
             self._table[cell] += weights[1:] @ polynomial[1 : len(weights)]
 
     def fill(self, out: Floats, rows: Ints, columns: Ints) -> None:
-        """Write the terms of pairs of configurations."""
         cell = np.zeros(out.shape, np.int32)
         for j, stride in zip(self._axes, self._strides.tolist(), strict=True):
             cell += np.int32(stride) * (rows[:, j][:, None] == columns[:, j])
@@ -298,7 +299,7 @@ class _Matches:
 
 
 class _Half:
-    """Some of the axes: their different configurations among rows and columns, and where these occur."""
+    """The different configurations of some axes among rows and columns, and where they occur."""
 
     def __init__(self, prior: Prior, axes: Sequence[int], rows: Ints, columns: Ints) -> None:
         self.axes, self.orders = axes, min(len(axes), prior.orders)
@@ -315,7 +316,7 @@ class _Half:
 
 
 def _all_products(first: _Half, second: _Half, terms: Sequence[tuple[Floats, Floats]]) -> Floats:
-    """The sum over terms of products of tables, by a matrix product for each column over all products of halves."""
+    """Return the sum over terms of products of tables, by a matrix product for each column."""
     left, right = (
         np.array([tables[side][:, half.column_at.ravel()] for tables in terms]).transpose(2, 1, 0)
         for side, half in enumerate((first, second))
@@ -327,12 +328,12 @@ def _all_products(first: _Half, second: _Half, terms: Sequence[tuple[Floats, Flo
 
 
 def unrelated(levels: int) -> Floats:
-    """H: the centred kernel of levels that say nothing about each other."""
+    """Return H: the centred kernel of independent levels."""
     return (np.eye(levels) - 1 / levels) * (levels / (levels - 1))
 
 
 def symmetric(factors: Sequence[Floats], orders: int) -> list[Floats]:
-    """The elementary symmetric polynomials e_0..e_orders of arrays, entry by entry.
+    """Return the elementary symmetric polynomials e_0..e_orders of arrays, entry by entry.
 
     >>> [int(e) for e in symmetric([np.array(2.0), np.array(3.0), np.array(5.0)], 3)]
     [1, 10, 31, 30]

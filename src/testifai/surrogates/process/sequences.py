@@ -1,4 +1,4 @@
-"""The part of the `process` prior that knows in which order perturbations are applied.
+"""The term of the `process` prior that depends on the order in which perturbations are applied.
 
 With p_ab(s) = 1 where a is applied before b, -1 where after it, and 0 where one of them is off,
 
@@ -6,10 +6,9 @@ With p_ab(s) = 1 where a is applied before b, -1 where after it, and 0 where one
               + r [same sequence of three or more] prod_j E_j(s, t).
 
 E_j is a Matern-3/2 kernel over the levels of an axis given that nothing is there at level 0: what an order changes
-grows with both severities. The sum is what one perturbation before another one does, of which a part is the same
-whatever the others are, and a part changes with all severities (C, a product of Matern-3/2 correlations); the second
-term is what a whole sequence does beyond that. The scales q_j, m and r are learned; where they are small, the order has
-no part in the surface.
+grows with both severities. The sum is the effect of applying one perturbation before another: a part of it is constant,
+and a part changes with all severities (C, a product of Matern-3/2 correlations). The second term is the effect of a
+whole sequence beyond that. The scales q_j, m and r are learned; if they are small, the order has little effect.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,11 +26,11 @@ Ints = NDArray[np.intp]
 
 LENGTH = 1.2  # correlation length of E_j; an axis is 1 long
 NEAR = 0.6  # that of C
-SHARED = 3  # perturbations from which on a sequence has something of its own
+SHARED = 3  # least number of perturbations for which a sequence has an effect of its own
 
 
 class Sequences:
-    """What the order of application adds to the covariance, given the logarithms of the q_j, of m and of r.
+    """The covariance due to the order of application, given the logarithms of the q_j, of m and of r.
 
     Configurations are rows of levels, by their places on the axes, and of the places at which these are applied.
 
@@ -58,50 +56,52 @@ class Sequences:
         return len(self._active) + 2
 
     def variances(self, parameters: Floats) -> Floats:
-        """The prior variance of each feature's weight."""
+        """Return the prior variance of each feature's weight."""
         return np.asarray(np.exp(parameters[self._scales].sum(axis=1)))
 
     def typical(self, parameters: Floats) -> Floats:
-        """What each feature adds to the variance of configurations with both axes on, on average."""
+        """Return the mean variance that each feature adds to configurations with both axes on."""
         means = [(self._roots[j][1:] ** 2).mean(axis=0) for j in self._active]
         products = [np.multiply.outer(means[a], means[b]).ravel() for a, b in self._pairs]
         return np.asarray(self.variances(parameters) * np.concatenate([np.empty(0), *products]))
 
     def features(self, rows: Ints) -> Floats:
-        """What the precedence of each pair of axes multiplies, a row for each configuration."""
+        """Return the features of each pair of axes, a row for each configuration."""
         parts = [np.empty((len(rows), 0))]
         for at, other in self._pairs:
             a, b = self._active[at], self._active[other]
             one, two = self._roots[a][rows[:, a]], self._roots[b][rows[:, b]]
             product = (one[:, :, None] * two[:, None, :]).reshape(len(rows), -1)
-            parts.append(self._before(rows, a, b)[:, None] * product)
+            before = np.sign(rows[:, self._axes + b] - rows[:, self._axes + a])
+            parts.append(before[:, None] * product)
         return np.concatenate(parts, axis=1)
 
     def kernel(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
-        """The covariance between configurations."""
+        """Return the covariance between configurations."""
         return Between(self, rows, columns).kernel(parameters)
 
     def variance(self, parameters: Floats, rows: Ints) -> Floats:
-        """The variance of configurations."""
+        """Return the variance of configurations."""
         changing, shared = np.exp(parameters[-2:])
-        own = [np.where(rows[:, j] > 0, self._own[j][rows[:, j]], 1.0) for j in self._active]
+        diagonals = {j: (root**2).sum(axis=1) for j, root in self._roots.items()}
+        own = [np.where(rows[:, j] > 0, diagonals[j][rows[:, j]], 1.0) for j in self._active]
         whole = shared * (self._order(rows) >= SHARED) * np.prod(own, axis=0)
         return np.asarray((1 + changing) * (self.features(rows) ** 2 @ self.variances(parameters)) + whole)
 
     def slope(self, by_feature: Floats) -> Floats:
-        """From the derivatives by the logarithm of each feature's variance to those by the q_j's."""
+        """Return the derivatives by the q_j's, given those by the logarithm of each feature's variance."""
         by_side = [np.bincount(side, by_feature, len(self._active)) for side in self._scales.T]
         return np.asarray(np.sum(by_side, axis=0))
 
     def near(self, rows: Ints, columns: Ints) -> Floats:
-        """C: how alike configurations are in all severities."""
+        """Return C: the similarity of configurations in all severities."""
         near = np.ones((len(rows), len(columns)))
         for j in self._active:
             near *= self._tables[j][rows[:, j]][:, columns[:, j]]
         return near
 
     def same(self, rows: Ints, columns: Ints) -> Floats:
-        """The product of the E_j of configurations that apply the same perturbations, three or more, in one order."""
+        """Return the product of the E_j for configurations with the same sequence of three or more perturbations."""
         _, number = np.unique(np.concatenate([rows, columns])[:, self._axes :], axis=0, return_inverse=True)
         left, right = np.split(number.ravel(), [len(rows)])
         long = self._order(rows) >= SHARED
@@ -116,26 +116,18 @@ class Sequences:
         return total
 
     def drawn(self, places: Ints, random: np.random.Generator) -> Ints:
-        """Levels with an order of application drawn for each row."""
+        """Return levels with a random order of application for each row."""
         off = places == 0
-        # Those that are off come last, and have no place.
+        # Perturbations that are off come last, and have no position.
         place = np.argsort(np.argsort(random.random(places.shape) + off, axis=1), axis=1) + 1
         return np.concatenate([places, np.where(off, 0, place)], axis=1).astype(np.intp)
-
-    def _before(self, rows: Ints, a: int, b: int) -> Ints:
-        return np.asarray(np.sign(rows[:, self._axes + b] - rows[:, self._axes + a]))
 
     def _order(self, rows: Ints) -> Ints:
         return np.asarray(np.count_nonzero(rows[:, self._active], axis=1))
 
-    @cached_property
-    def _own(self) -> dict[int, Floats]:
-        """The diagonal of each E_j."""
-        return {j: (root**2).sum(axis=1) for j, root in self._roots.items()}
-
 
 class Between:
-    """The covariance of some configurations with some others: what does not depend on parameters is kept."""
+    """The covariance between configurations; what does not depend on parameters is cached."""
 
     def __init__(self, sequences: Sequences, rows: Ints, columns: Ints) -> None:
         self._sequences = sequences
@@ -144,7 +136,7 @@ class Between:
         self._near, self._same = sequences.near(rows, columns), sequences.same(rows, columns)
 
     def kernel(self, parameters: Floats) -> Floats:
-        """The covariance, given the logarithms of its scales."""
+        """Return the covariance, given the logarithms of its scales."""
         changing, shared = np.exp(parameters[-2:])
         total: Floats = (self._left * self._sequences.variances(parameters)) @ self._right.T
         total *= 1 + changing * self._near
@@ -152,7 +144,7 @@ class Between:
         return total
 
     def gradient(self, parameters: Floats, by_covariance: Floats) -> Floats:
-        """From the derivative by the covariance to that by the logarithms of the scales."""
+        """Return the derivative by the logarithms of the scales, given that by the covariance."""
         changing, shared = np.exp(parameters[-2:])
         weighted = self._left * self._sequences.variances(parameters)
         by_near = by_covariance * self._near
@@ -162,7 +154,7 @@ class Between:
 
 
 def _matern(levels: ArrayLike, length: float) -> Floats:
-    """The Matern-3/2 kernel over levels."""
+    """Return the Matern-3/2 kernel over levels."""
     at = np.asarray(levels, np.float64)
     distance = math.sqrt(3) / length * np.abs(at[:, None] - at) / (at[-1] - at[0])
     kernel: Floats = (1 + distance) * np.exp(-distance)
@@ -170,7 +162,7 @@ def _matern(levels: ArrayLike, length: float) -> Floats:
 
 
 def _root(kernel: Floats) -> Floats:
-    """A root of E_j: 0 at the first level, of mean variance 1 over all others."""
+    """Return a root of E_j: 0 at the first level, of mean variance 1 over all others."""
     levels = len(kernel)
     kernel = kernel - np.outer(kernel[0], kernel[0])
     kernel *= (levels - 1) / np.trace(kernel)
