@@ -15,7 +15,7 @@ from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.models.outputs import as_rows
 from testifai.support.batches import Batch, take
-from testifai.support.types import Array, Floats, Record
+from testifai.support.types import Floats, Record
 
 Rows = Floats
 _BATCH = 256
@@ -23,7 +23,7 @@ _ACCEPTED = "a path that ends in .onnx, 'inception', a module of torch or a func
 
 
 def load_extractor(given: Any, *, weights: str | Path | None = None, folder: str | Path = ".") -> Model:
-    """What gives features: an ONNX file by path, a model table as in a spec, "inception", a module or a function."""
+    """Load an extractor: an ONNX file, a model table as in a spec, "inception", a module or a function."""
     inception = isinstance(given, str) and given == "inception"
     if weights is not None and not inception:
         raise InputError("quality: weights belong to extractor = 'inception'; other extractors bring their own")
@@ -32,7 +32,13 @@ def load_extractor(given: Any, *, weights: str | Path | None = None, folder: str
 
         return load_inception(weights, folder=folder)
     if isinstance(given, Mapping):
-        return _from_table(dict(given), folder)
+        table: Record = dict(given)
+        kinds = [kind for kind in models.ADAPTERS if kind in table]
+        if len(kinds) != 1:
+            raise InputError(
+                f"quality: extractor = {table!r} is not accepted; give one of {', '.join(models.ADAPTERS)}"
+            )
+        return models.load(kinds[0], table.pop(kinds[0]), folder=folder, **table)
     if isinstance(given, str | Path):
         if Path(given).suffix.lower() != ".onnx":
             raise InputError(f"quality: extractor = {str(given)!r} is not accepted; {_ACCEPTED}")
@@ -42,15 +48,8 @@ def load_extractor(given: Any, *, weights: str | Path | None = None, folder: str
     return models.wrap(given)
 
 
-def _from_table(table: Record, folder: str | Path) -> Model:
-    kinds = [kind for kind in models.ADAPTERS if kind in table]
-    if len(kinds) != 1:
-        raise InputError(f"quality: extractor = {table!r} is not accepted; give one of {', '.join(models.ADAPTERS)}")
-    return models.load(kinds[0], table.pop(kinds[0]), folder=folder, **table)
-
-
 def features_of_model(model: Model | None, layer: str | None) -> Callable[[Batch], Rows]:
-    """What the model under test says of inputs at a layer, or at its features output."""
+    """Return a function of inputs to the model's features at a layer, or at its features output."""
     if model is None or not _has_features(model, layer):
         what = "there is no model" if model is None else f"{model.name} has no features output"
         traces = model is not None and model.traces_layers
@@ -60,7 +59,7 @@ def features_of_model(model: Model | None, layer: str | None) -> Callable[[Batch
 
 
 def features_of_extractor(extractor: Model, layer: str | None) -> Callable[[Batch], Rows]:
-    """What an extractor says of inputs: at a layer, at its features output or, where it has none, as its output."""
+    """Return a function of inputs to features at a layer, at the features output or, if there is none, the output."""
     if layer is not None and not extractor.traces_layers:
         raise InputError(
             f"quality: layer = {layer!r}: {extractor.name} does not trace layers; give ONNX or torch, or no layer"
@@ -79,20 +78,17 @@ def _in_batches(model: Model, layer: str | None) -> Callable[[Batch], Rows]:
     def one(batch: Batch) -> NDArray[np.float32]:
         if layer is not None:
             return as_rows(np.asarray(model.traced(batch, layer)[1]), len(batch), named)
-        made = model.features(batch) if _has_features(model, None) else model(batch)
-        return as_rows(_array(made, named), len(batch), named)
+        made: Any = model.features(batch) if _has_features(model, None) else model(batch)
+        made = made.detach().cpu() if hasattr(made, "detach") else made
+        try:
+            array = np.asarray(made)
+        except (ValueError, TypeError):
+            problem = f"layer: {named!r} gives rows of different length; a row of numbers each is needed"
+            raise InputError(problem) from None
+        return as_rows(array, len(batch), named)
 
     def features(batch: Batch) -> Rows:
         parts = [np.arange(start, min(start + size, len(batch))) for start in range(0, len(batch), size)]
         return np.concatenate([attempt(one, take(batch, part)) for part in parts]).astype(np.float64)
 
     return features
-
-
-def _array(made: Any, named: str) -> Array:
-    """As an array, also where it is a tensor."""
-    made = made.detach().cpu() if hasattr(made, "detach") else made
-    try:
-        return np.asarray(made)
-    except (ValueError, TypeError):
-        raise InputError(f"layer: {named!r} gives rows of different length; a row of numbers each is needed") from None

@@ -1,9 +1,9 @@
 """The Inception network whose features KID was published with, from its weights on disk (needs the extra `torch`).
 
 Szegedy, Vanhoucke, Ioffe, Shlens and Wojna, "Rethinking the Inception architecture for computer vision" (CVPR 2016), in
-the version of 2015-12-05 that distances between sets of images are computed with: averages leave out what lies beyond
-the border, the last block pools by maxima, and images are resized to 299×299 pixels as TensorFlow 1 did. The 2048
-features are those before the classifier.
+the version of 2015-12-05 that distances between sets of images are computed with: averages exclude the padding, the
+last block pools by maxima, and images are resized to 299×299 pixels as in TensorFlow 1. The 2048 features are those
+before the classifier.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ SIZE = 299
 _FILE = "the file …inception-2015-12-05-6726825d.pth of torch-fidelity or pytorch-fid"
 _EPSILON = 1e-3
 
-# A branch is a row of steps, a block is branches side by side. A step is a convolution, which keeps the size unless
-# it ends in "!" (no border) or "/2" (no border, every second place), a pooling, or several steps side by side.
+# A branch is a sequence of steps, a block has parallel branches. A step is a convolution, which keeps the size unless
+# it ends in "!" (no padding) or "/2" (no padding, stride 2), a pooling, or several parallel steps.
 Step = str | tuple[str, ...]
 Block = tuple[tuple[Step, ...], ...]
 
@@ -36,11 +36,8 @@ _STEM: tuple[Step, ...] = (
 )  # fmt: skip
 _THREE = ("branch3x3dbl_1", "branch3x3dbl_2")
 _A: Block = (
-    ("branch1x1",),
-    ("branch5x5_1", "branch5x5_2"),
-    (*_THREE, "branch3x3dbl_3"),
-    ("average", "branch_pool"),
-)
+    ("branch1x1",), ("branch5x5_1", "branch5x5_2"), (*_THREE, "branch3x3dbl_3"), ("average", "branch_pool"),
+)  # fmt: skip
 _B: Block = (("branch3x3/2",), (*_THREE, "branch3x3dbl_3/2"), ("max/2",))
 _C: Block = (
     ("branch1x1",),
@@ -72,7 +69,11 @@ _BLOCKS: dict[str, Block] = {
     "Mixed_7b": _last("average"),
     "Mixed_7c": _last("max"),
 }
-_POOLINGS = ("max", "max/2", "average")
+_POOLINGS: dict[str, tuple[str, dict[str, int | bool]]] = {
+    "max": ("max_pool2d", {"stride": 1, "padding": 1}),
+    "max/2": ("max_pool2d", {"stride": 2}),
+    "average": ("avg_pool2d", {"stride": 1, "padding": 1, "count_include_pad": False}),
+}
 
 
 class Inception(Model):
@@ -102,7 +103,7 @@ class Inception(Model):
             return np.asarray(x.mean(dim=(2, 3)).numpy())
 
     def _folded(self, weights: Record, name: str) -> tuple[Any, Any]:
-        """A convolution and the normalisation after it as one."""
+        """Fold a convolution and the normalisation after it."""
         try:
             kernel, scale, shift, mean, variance = (
                 weights[f"{name}.{part}"].float()
@@ -118,7 +119,8 @@ class Inception(Model):
             if isinstance(step, tuple):
                 x = self._torch.cat([self._row((one,), prefix, x) for one in step], dim=1)
             elif step in _POOLINGS:
-                x = self._pool(step, x)
+                kind, options = _POOLINGS[step]
+                x = getattr(self._torch.nn.functional, kind)(x, 3, **options)
             else:
                 kernel, shift = self._convolutions[prefix + _plain(step)]
                 border = (0, 0) if step.endswith(("!", "/2")) else tuple(size // 2 for size in kernel.shape[2:])
@@ -126,16 +128,8 @@ class Inception(Model):
                 x = self._torch.nn.functional.conv2d(x, kernel, shift, stride=stride, padding=border).relu_()
         return x
 
-    def _pool(self, kind: str, x: Any) -> Any:
-        functional = self._torch.nn.functional
-        if kind == "max/2":
-            return functional.max_pool2d(x, 3, stride=2)
-        if kind == "max":
-            return functional.max_pool2d(x, 3, stride=1, padding=1)
-        return functional.avg_pool2d(x, 3, stride=1, padding=1, count_include_pad=False)
-
     def _resized(self, x: Any) -> Any:
-        """Bilinear, each pixel's place being its left upper corner."""
+        """Resize bilinearly, with pixels at their upper left corners."""
         for axis in (2, 3):
             size = x.shape[axis]
             place = self._torch.arange(SIZE, dtype=self._torch.float32) * np.float32(size / SIZE)
@@ -147,23 +141,16 @@ class Inception(Model):
 
 
 def convolutions() -> Iterator[str]:
-    """The names of all convolutions."""
-
-    def named(steps: tuple[Step, ...], prefix: str) -> Iterator[str]:
+    """Yield the names of all convolutions."""
+    rows = [("", _STEM), *((f"{name}.", branch) for name, block in _BLOCKS.items() for branch in block)]
+    for prefix, steps in rows:
         for step in steps:
-            if isinstance(step, tuple):
-                yield from named(step, prefix)
-            elif step not in _POOLINGS:
-                yield prefix + _plain(step)
-
-    yield from named(_STEM, "")
-    for name, block in _BLOCKS.items():
-        for branch in block:
-            yield from named(branch, f"{name}.")
+            names = step if isinstance(step, tuple) else (step,)
+            yield from (prefix + _plain(name) for name in names if name not in _POOLINGS)
 
 
 def load_inception(weights: str | Path | None, *, folder: str | Path = ".") -> Inception:
-    """The network with the weights in a file, which is read as tensors alone."""
+    """Load the network with weights from a file, which may contain only tensors."""
     if weights is None:
         raise InputError(f"quality: extractor = 'inception' needs weights = 'path' ({_FILE}); none are downloaded")
     path = Path(folder, weights)

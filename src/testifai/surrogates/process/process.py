@@ -325,9 +325,7 @@ class Process(PoolingSurrogate):
             self.parameters_ = self._parts[0].parameters
         eta = self._scored(eta)
         self._outliers = self._outlier_tests()
-        if (
-            self._outliers is not None and self._outliers.any_likely
-        ):  # their trials contain little information about the surface
+        if self._outliers is not None and self._outliers.any_likely:  # these are hardly informative
             self._parts[0].condition(kernel, shared, self._outliers.off)
             self._scored(eta)
             self._outliers = self._outlier_tests()
