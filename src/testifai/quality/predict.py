@@ -27,7 +27,8 @@ from testifai.support.threads import one_blas_thread
 from testifai.support.types import Floats, RecordLike
 from testifai.support.validation import choice
 from testifai.surrogates.process.grid import known_places
-from testifai.surrogates.process.kernel import Ints, Medians, Prior
+from testifai.surrogates.process.kernel import Medians, Prior
+from testifai.surrogates.process.linear_algebra import Ints
 from testifai.surrogates.process.marginal_likelihood import LEARNED, ValueSurface
 
 PREDICTORS = ("smooth", "forest")

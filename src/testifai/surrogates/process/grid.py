@@ -14,8 +14,8 @@ from testifai.errors import InputError
 from testifai.space.numbering import rank_places, unrank_places
 from testifai.support.types import Floats
 from testifai.surrogates.base import are_numbered
-from testifai.surrogates.process.kernel import AxisKernel, Ints, Prior
-from testifai.surrogates.process.linear_algebra import contracted
+from testifai.surrogates.process.kernel import AxisKernel, Prior
+from testifai.surrogates.process.linear_algebra import Ints, contracted
 
 
 class GridIndex:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from testifai.runs.outcomes import Trials
 from testifai.support.types import Floats
 from testifai.surrogates.process.kernel import EDGE, inside
-from testifai.surrogates.process.linear_algebra import contracted
+from testifai.surrogates.process.linear_algebra import Ints, contracted
 
 NEAR = 0.12  # on the scale of eta: tests whose trials tell most about each other's dispersion
 POOLED = 30.0  # trials that all of them together count for, wherever there are few
@@ -61,7 +61,6 @@ class Dispersion:
 
 
 Singles = NDArray[np.float32]
-Ints = NDArray[np.intp]
 
 TERMS = 8  # of the Hermite expansion; the next ones matter only for correlations near 1
 PAIRS = 100_000  # of trials of the same input, enough to fit a handful of numbers

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.support.types import Floats
-from testifai.surrogates.process.sequences import Ints, Sequences
+from testifai.surrogates.process.linear_algebra import Ints
+from testifai.surrogates.process.sequences import Sequences
 
 EDGE = 0.06  # trials are linearised, and slopes taken, at values of eta this far from 0 and pi/2
 

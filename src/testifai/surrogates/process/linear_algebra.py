@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from testifai.support.types import Floats
 
+Ints = NDArray[np.intp]
 ROWS = 2_000  # rows of a chunk
 
 
@@ -36,7 +38,7 @@ def explained_root(factor: Floats, cross: Floats) -> Floats:
 def inverse(factor: Floats) -> Floats:
     """Return the inverse covariance, from the lower Cholesky factor."""
     lower = scipy.linalg.lapack.dpotri(factor, lower=1)[0]
-    return np.tril(lower) + np.tril(lower, -1).T
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
 
 def contracted(tensor: Floats, matrices: list[Floats]) -> Floats:

@@ -16,8 +16,8 @@ import numpy as np
 
 from testifai.support.types import Floats
 from testifai.surrogates.process.grid import GridIndex
-from testifai.surrogates.process.kernel import CONSTANT, Ints, Prior, inside
-from testifai.surrogates.process.linear_algebra import cholesky, chunks, explained_root, solve
+from testifai.surrogates.process.kernel import CONSTANT, Prior, inside
+from testifai.surrogates.process.linear_algebra import Ints, cholesky, chunks, explained_root, solve
 from testifai.surrogates.process.outlier_tests import OutlierTests, find_outliers
 
 MOST_EFFECTS = 1_200

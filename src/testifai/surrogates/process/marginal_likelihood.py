@@ -16,8 +16,16 @@ import scipy
 from testifai.support.threads import one_blas_thread
 from testifai.support.types import Bools, Floats, Record, RecordLike
 from testifai.surrogates.process.grid import Spectrum, WholeGrid, contrasts, outer
-from testifai.surrogates.process.kernel import CONSTANT, Ints, Prior, symmetric, unrelated
-from testifai.surrogates.process.linear_algebra import cholesky, chunks, contracted, explained_root, inverse, solve
+from testifai.surrogates.process.kernel import CONSTANT, Prior, symmetric, unrelated
+from testifai.surrogates.process.linear_algebra import (
+    Ints,
+    cholesky,
+    chunks,
+    contracted,
+    explained_root,
+    inverse,
+    solve,
+)
 from testifai.surrogates.process.sequences import Between
 
 PARAMETER_TESTS = 400  # tests used for the parameters if the grid is incomplete

@@ -15,7 +15,8 @@ import scipy
 from numpy.typing import NDArray
 
 from testifai.support.types import Floats
-from testifai.surrogates.process.kernel import Ints, Prior, inside, moments
+from testifai.surrogates.process.kernel import Prior, inside, moments
+from testifai.surrogates.process.linear_algebra import Ints
 from testifai.surrogates.process.marginal_likelihood import CompleteGrid, maximise, posed
 
 STEPS = (15, 25)  # of the optimiser: a rough surface does not need exact parameters

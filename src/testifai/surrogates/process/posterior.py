@@ -22,8 +22,8 @@ import scipy
 from testifai.support.types import Bools, Floats
 from testifai.surrogates.process.grid import WholeGrid
 from testifai.surrogates.process.input_correlation import TERMS, Independent, Information
-from testifai.surrogates.process.kernel import CONSTANT, Ints, Prior, symmetric
-from testifai.surrogates.process.linear_algebra import cholesky, inverse, solve
+from testifai.surrogates.process.kernel import CONSTANT, Prior, symmetric
+from testifai.surrogates.process.linear_algebra import Ints, cholesky, inverse, solve
 from testifai.surrogates.process.marginal_likelihood import FitCache, Widening, maximise, posed, unwidened
 
 DEVIATION_TESTS = 400  # tests used for the sizes

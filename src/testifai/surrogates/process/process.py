@@ -28,8 +28,8 @@ from testifai.surrogates.process.input_correlation import (
     selected,
     thinned,
 )
-from testifai.surrogates.process.kernel import REMAINDER, Ints, Prior, inside, moments, rate
-from testifai.surrogates.process.linear_algebra import cholesky, chunks, solve
+from testifai.surrogates.process.kernel import REMAINDER, Prior, inside, moments, rate
+from testifai.surrogates.process.linear_algebra import Ints, cholesky, chunks, solve
 from testifai.surrogates.process.low_rank import LowRankPosterior, SeenTests
 from testifai.surrogates.process.marginal_likelihood import FitCache, maximise, posed
 from testifai.surrogates.process.outlier_tests import STEPS as FIRST_STEPS
@@ -186,7 +186,7 @@ class Process(PoolingSurrogate):
         used = np.flatnonzero(tried)
         if len(used) > LARGEST:
             used = np.sort(np.random.default_rng(self.seed).permutation(used)[: min(PILOT, LARGEST)])
-        self._low_rank = None
+        self._low_rank: LowRankPosterior | None = None
         self._places, self._rates, self._tried = places[used], won[used] / tried[used], tried[used]
         self._numbered = self._numbers(self._places)
         self._share = 1 / single.inputs if self.population and single is not None else 0.0

@@ -18,7 +18,7 @@ import scipy
 
 from testifai.runs.outcomes import Trials
 from testifai.support.types import Bools, Floats
-from testifai.surrogates.process.kernel import Ints
+from testifai.surrogates.process.linear_algebra import Ints
 
 EXPLAINED = 2  # terms of the expansion that the values represent
 MANY = 200  # trials per test above which outcomes alone do better

@@ -18,11 +18,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from testifai.support.types import Floats
-
-Ints = NDArray[np.intp]
+from testifai.surrogates.process.linear_algebra import Ints
 
 LENGTH = 1.2  # correlation length of E_j; an axis is 1 long
 NEAR = 0.6  # that of C
