@@ -34,9 +34,9 @@ def resolve(
     *,
     finite: bool = True,
 ) -> Surrogate | None:
-    """A surrogate by name, by {"use": name, option: value}, or as an object; None or "none" predicts nothing.
+    """Return a surrogate by name, by {"use": name, option: value}, or as an object; None for None or "none".
 
-    `levels` are the axes' severities; `finite` asks for the rates on exactly the inputs at hand, where it can tell.
+    `levels` are the axes' severities; `finite` selects the rates on exactly the inputs at hand, if supported.
     """
     if surrogate is None or surrogate == "none":
         return None

@@ -1,4 +1,4 @@
-"""What a surrogate is: it predicts pass rates of configurations from measured ones."""
+"""The base classes of surrogates, which predict pass rates of configurations from measured ones."""
 
 from __future__ import annotations
 
@@ -17,25 +17,14 @@ from testifai.support.types import Bools, Floats, Record, RecordLike
 
 
 def normal_bounds(mean: Floats, variance: Floats | None, confidence: float) -> tuple[Floats, Floats]:
-    """Bounds of rates whose errors are normal; NaN where there is no variance.
-
-    >>> low, high = normal_bounds(np.array([0.5, 0.99]), np.array([0.01, 0.01]), 0.95)
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.304, 0.794], [0.696, 1.0])
-    """
+    """Return bounds of rates with normal errors; NaN without a variance."""
     spread = np.full(len(mean), np.nan) if variance is None else np.sqrt(variance)
     half = half_widths(confidence) * spread
     return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
 
 
 def sampling_variance(rates: Floats, of: int | None) -> float:
-    """The variance of a sample's mean about that of all `of` tests it was drawn from without repeats; None: no sample.
-
-    >>> sampling_variance(np.array([0.4, 0.6]), None), sampling_variance(np.array([0.4, 0.6]), 2)
-    (0.0, 0.0)
-    >>> round(sampling_variance(np.array([0.4, 0.6]), 4), 6)
-    0.005
-    """
+    """Return the variance of a sample's mean about that of all `of` tests it was drawn from; 0 if None."""
     drawn = len(rates)
     if of is None or drawn >= of:
         return 0.0
@@ -45,7 +34,7 @@ def sampling_variance(rates: Floats, of: int | None) -> float:
 def drawn_from(
     rates: Floats, found: tuple[float, float, float], of: int | None, confidence: float
 ) -> tuple[float, float, float]:
-    """A mean rate over a sample, with its bounds, as that of all `of` tests: the two errors have nothing in common."""
+    """Return the mean rate over all `of` tests from that over a sample, with its bounds: the errors are independent."""
     spread = sampling_variance(rates, of)
     if not spread:
         return found
@@ -59,11 +48,7 @@ def drawn_from(
 
 
 def are_numbered(rows: NDArray[np.int64]) -> bool:
-    """Whether the right half of each row numbers the axes that are on by the order in which they are applied.
-
-    >>> are_numbered(np.array([[3, 0, 1, 0], [3, 2, 2, 1]])), are_numbered(np.array([[3, 0, 0, 2]]))
-    (True, False)
-    """
+    """Return True if the right half of each row numbers the active axes by the order in which they are applied."""
     k, odd = divmod(rows.shape[1], 2)
     if odd:
         return False
