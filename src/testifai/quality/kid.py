@@ -63,12 +63,7 @@ class Discrepancy:
     """
 
     def __init__(
-        self,
-        first: Floats,
-        *,
-        control: Floats | None = None,
-        subsets: Subsets | None = None,
-        unit: bool = False,
+        self, first: Floats, *, control: Floats | None = None, subsets: Subsets | None = None, unit: bool = False
     ) -> None:
         self._subsets = subsets
         with _quiet():

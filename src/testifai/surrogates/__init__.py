@@ -28,11 +28,7 @@ __all__ = ["SURROGATES", "Forest", "PoolingSurrogate", "Surrogate", "Trials", "r
 
 
 def resolve(
-    surrogate: Any,
-    seed: int = 0,
-    levels: Sequence[Sequence[int]] | None = None,
-    *,
-    finite: bool = True,
+    surrogate: Any, seed: int = 0, levels: Sequence[Sequence[int]] | None = None, *, finite: bool = True
 ) -> Surrogate | None:
     """Return a surrogate by name, by {"use": name, option: value}, or as an object; None for None or "none".
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -55,6 +56,29 @@ def are_numbered(rows: NDArray[np.int64]) -> bool:
     active, places = rows[:, :k] > 0, rows[:, k:]
     expected = np.maximum(np.arange(1, k + 1) - np.count_nonzero(~active, axis=1)[:, None], 0)
     return bool(((places > 0) == active).all() and (np.sort(places, axis=1) == expected).all())
+
+
+def selected(single: Trials, tests: NDArray[np.intp], count: int) -> Trials:
+    """Return the trials of some of `count` tests, which are renumbered."""
+    number = np.full(count, -1, np.intp)
+    number[tests] = np.arange(len(tests))
+    test = number[single.test]
+    kept = trials_at(single, np.flatnonzero(test >= 0))
+    return replace(kept, test=number[kept.test])
+
+
+def trials_at(single: Trials, rows: NDArray[np.intp]) -> Trials:
+    """Return some of the trials."""
+    value = None if single.value is None else single.value[rows]
+    return replace(single, test=single.test[rows], place=single.place[rows], passed=single.passed[rows], value=value)
+
+
+def in_chunks(
+    predict: Callable[[NDArray[np.int64]], tuple[Floats, Floats]], rows: NDArray[np.int64], size: int
+) -> tuple[Floats, Floats]:
+    """Predict means and variances of rows in chunks of this size."""
+    parts = [predict(rows[start : start + size]) for start in range(0, max(len(rows), 1), size)]
+    return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
 
 
 class Surrogate(ABC):

@@ -16,7 +16,7 @@ from testifai.space import LISTED
 from testifai.statistics.intervals import half_widths, skewed_reaches
 from testifai.support.progress import note
 from testifai.support.types import Bools, Floats, Record, RecordLike
-from testifai.surrogates.base import PoolingSurrogate, are_numbered, drawn_from
+from testifai.surrogates.base import PoolingSurrogate, are_numbered, drawn_from, selected
 from testifai.surrogates.process.grid import GridIndex, WholeGrid, known_places, severities
 from testifai.surrogates.process.input_correlation import (
     Dispersion,
@@ -25,7 +25,6 @@ from testifai.surrogates.process.input_correlation import (
     SameInput,
     fit_same_input,
     hermite,
-    selected,
     thinned,
 )
 from testifai.surrogates.process.kernel import REMAINDER, Prior, inside, moments, rate
