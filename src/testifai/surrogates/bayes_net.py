@@ -275,10 +275,9 @@ class BayesNet(Surrogate):
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
         """Return the pass rate of each configuration, and the variance of that estimate."""
         rows = np.asarray(features, np.int64)
-        if rows.ndim != 2 or rows.shape[1] != len(self.structure_.levels):
-            raise InputError(
-                f"features: shape {rows.shape}; accepted: rows of {len(self.structure_.levels)} severities"
-            )
+        axes = len(self.structure_.levels)
+        if rows.ndim != 2 or rows.shape[1] != axes:
+            raise InputError(f"features: shape {rows.shape}; accepted: rows of {axes} severities")
         return in_chunks(self._predict, rows, CHUNK)
 
     def _predict(self, rows: Ints) -> tuple[Floats, Floats]:
@@ -303,11 +302,12 @@ class BayesNet(Surrogate):
 
         Severities are equally probable in it. `correct` is the last of a chain of conjunctions with small tables.
         """
-        axes = [f"axis_{j}" for j in range(len(self.structure_.levels))] if names is None else list(names)
+        count = len(self.structure_.levels)
+        axes = [f"axis_{j}" for j in range(count)] if names is None else list(names)
         own = any(name == "correct" or name.startswith(("survives", "passes_")) for name in axes)
-        if len(axes) != len(self.structure_.levels) or len(set(axes)) < len(axes) or own:
+        if len(axes) != count or len(set(axes)) < count or own:
             raise InputError(
-                f"names: {', '.join(axes)}; accepted: {len(self.structure_.levels)} different ones, none of them correct, "
+                f"names: {', '.join(axes)}; accepted: {count} different ones, none of them correct, "
                 "survives... or passes_..."
             )
         return Inference(_nodes(self.structure_, self.survival_, axes)).graph
