@@ -40,9 +40,6 @@ def resolve(given: Any, *, folder: str | Path = ".", side: Side = "both") -> Mea
         given: what was asked for
         folder: where relative paths start
         side: which texts of pairs are perturbed
-
-    >>> resolve({"use": "kid", "sample": 200}).sample
-    200
     """
     made = MEASURES.make(given, folder=folder, side=side) if isinstance(given, str | Mapping) else given
     if isinstance(made, type):

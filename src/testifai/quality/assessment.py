@@ -186,7 +186,6 @@ class Assessment:
         }
 
     def _note(self, store: Store) -> None:
-        """Store the measure of the run and its cost; those of another measure are kept."""
         store.put(**{keys.QUALITY: self._about, self._key: self.inferences})
 
 

@@ -103,7 +103,6 @@ class Inception(Model):
             return np.asarray(x.mean(dim=(2, 3)).numpy())
 
     def _folded(self, weights: Record, name: str) -> tuple[Any, Any]:
-        """Fold a convolution and the normalisation after it."""
         try:
             kernel, scale, shift, mean, variance = (
                 weights[f"{name}.{part}"].float()

@@ -85,7 +85,6 @@ def _similarity(clean: Array, perturbed: Array, span: float) -> Floats:
 
 
 def _planes(images: Array) -> Floats:
-    """Return one plane per image and channel."""
     planes = images[..., None] if images.ndim == 3 else images
     return np.moveaxis(planes, -1, 1).reshape(-1, *images.shape[1:3]).astype(np.float64)
 

@@ -101,7 +101,6 @@ def sides_of(name: str, batch: Batch, side: Side) -> list[list[str]]:
 
 
 def _listed(batch: Batch) -> Batch:
-    """Convert texts in an array of objects to a list."""
     if isinstance(batch, np.ndarray) and batch.dtype.kind == "O" and batch.ndim == 1:
         listed: list[str] = batch.tolist()
         return listed

@@ -233,7 +233,6 @@ def risk(look: int) -> float:
 
 
 def _missing(planned: Round, outcomes: Outcomes, known: Outcomes) -> list[Places]:
-    """Return the untried places of a round, given the outcomes of those before it."""
     if outcomes.total() == known.total():
         return planned.places  # it has not started
     return [
@@ -254,7 +253,6 @@ def _with(planned: Round, outcomes: Outcomes, known: Outcomes) -> Outcomes:
 
 
 def _affordable(tests: Ids, places: list[Places], left: int) -> Work | None:
-    """Return as much of the work as the rest of the budget allows."""
     before = np.cumsum([0, *map(len, places)])
     cut = [np.sort(asked[: max(0, left - start)]) for asked, start in zip(places, before.tolist(), strict=False)]
     wanted = [row for row, asked in enumerate(cut) if len(asked)]

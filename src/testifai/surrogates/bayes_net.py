@@ -263,7 +263,6 @@ class BayesNet(Surrogate):
         return scatter, float(np.sqrt(second / first)) if second < first else 1.0
 
     def _two_way(self, cells: Ints, logs: Floats) -> Floats:
-        """Return the sum of absolute two-way interactions, on the scale of logarithms."""
         total = np.zeros(len(cells))
         for column, group in enumerate(self.structure_.groups, start=1):
             if len(group.axes) == 2:

@@ -159,7 +159,6 @@ class Inference:
 
 
 def _fill(graph: Any, node: NetworkNode) -> None:
-    """Copy a variable's table to pyAgrum."""
     names = [*node.parents, node.name]
     table = np.zeros([graph.variable(name).domainSize() for name in names])
     table[..., 0] = 1  # of the state added to a single one

@@ -177,7 +177,6 @@ class LogRates:
         return reach**2 + extra
 
     def _rates(self, terms: Terms) -> tuple[Floats, Floats]:
-        """Return rates of configurations, with variances by the delta method: var r = r² var log r."""
         count, width = terms.tests.shape
         ends = np.arange(0, count * width + 1, width)
         shape = (count, len(self.logs))
@@ -224,7 +223,6 @@ class LogRates:
         return tests[below], tests[above], share, np.where(exact, 0, step**2 * np.where(inside, 0.25, 1))
 
     def _effect(self, j: int, values: NDArray[np.int64]) -> Floats:
-        """Return u_j, the effect of a severity alone."""
         below, above, share, _ = self._between(j, values)
         effect: Floats = self.logs[below] * (1 - share) + self.logs[above] * share - self.logs[self.clean]
         return effect

@@ -19,12 +19,7 @@ from testifai.surrogates.process.linear_algebra import Ints, contracted
 
 
 class GridIndex:
-    """Index tests by their places.
-
-    >>> numbers = GridIndex(np.array([[0, 0], [2, 1]]), sizes=(3, 2))
-    >>> numbers(np.array([[2, 1], [1, 1], [0, 0]])).tolist()
-    [1, -1, 0]
-    """
+    """Index tests by their places."""
 
     def __init__(self, places: Ints, sizes: Sequence[int], *, ordered: bool = False) -> None:
         self._sizes, self._sequences = tuple(sizes), math.factorial(len(sizes)) if ordered else 1
@@ -105,12 +100,6 @@ class WholeGrid:
     """All configurations over the axes with more than one level, the last axis running fastest.
 
     All terms of the prior have the Kronecker product of the axes' eigenvectors as eigenvectors (see `process.kernel`).
-
-    >>> prior = Prior([[0, 1, 2], [0, 1]])
-    >>> places = np.indices(prior.sizes).reshape(2, -1).T
-    >>> slow = prior.kernel(prior.mean, places, places) @ np.arange(6.0)
-    >>> bool(np.allclose(WholeGrid(prior).times(prior.mean, np.arange(6.0)), slow))
-    True
     """
 
     def __init__(self, prior: Prior) -> None:

@@ -194,7 +194,6 @@ def _crossed(one: Ints, two: Ints, sizes: Sequence[int]) -> Floats:
 
 
 def _pairs(single: Trials, seed: int) -> tuple[Ints, Ints]:
-    """Return random pairs of trials of the same input, at most about PAIRS."""
     rng = np.random.default_rng(seed)
     some = np.arange(len(single.place))
     if len(some) > 2 * PAIRS:  # the trials of a part of the inputs suffice
@@ -302,7 +301,6 @@ class Information:
 
 
 def _inverses(blocks: Singles) -> Singles:
-    """Invert many symmetric positive definite matrices in place."""
     lapack, count = scipy.linalg.lapack, blocks.shape[-1]
     if count < LOOPED:
         return np.linalg.inv(blocks)

@@ -125,12 +125,6 @@ class Prior:
     The vector contains, per axis, the logarithms of its length, of its steps between levels and of its scale v_j; then
     those of w_1..w_O and of the rough variances; then, if the order of application counts, those of `sequences`.
     A configuration is a row of places on the axes, followed by the positions at which the axes are applied, if any.
-
-    >>> prior = Prior([[0, 1, 2], [0, 1]])
-    >>> prior.sizes, prior.orders, len(prior.mean)
-    ((3, 2), 2, 10)
-    >>> prior.kernel(prior.mean, np.array([[0, 0], [2, 1]]), np.array([[0, 0]])).round(2).tolist()
-    [[4.03], [3.98]]
     """
 
     def __init__(self, levels: Sequence[ArrayLike], medians: Medians = SURFACE, *, ordered: bool = False) -> None:
@@ -258,7 +252,6 @@ class Prior:
         return total
 
     def _tables(self, parameters: Floats) -> tuple[dict[int, Floats], dict[int, Floats]]:
-        """Return v_j K_j and H_j for each axis."""
         smooth = {j: kernel.table for j, kernel in zip(self.active, self.axes(parameters), strict=True)}
         return smooth, {j: unrelated(self.sizes[j]) for j in self.active}
 

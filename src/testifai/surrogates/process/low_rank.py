@@ -26,14 +26,7 @@ ROUNDS = 3  # of Fisher scoring
 
 
 class Effects:
-    """The prior's effects of largest variance, the constant first.
-
-    >>> prior = Prior([[0, 1, 2], [0, 1]])
-    >>> places = np.indices(prior.sizes).reshape(2, -1).T
-    >>> effects = Effects(prior, prior.mean)(places)
-    >>> effects.shape, bool(np.allclose(effects @ effects.T, prior.kernel(prior.mean, places, places)))
-    ((6, 6), True)
-    """
+    """The prior's effects of largest variance, the constant first."""
 
     def __init__(self, prior: Prior, parameters: Floats, most: int = MOST_EFFECTS) -> None:
         self._active = prior.active
@@ -174,7 +167,6 @@ class LowRankPosterior:
         self._spread, self._surface = spread, surface
 
     def _outlier_tests(self, effects: Floats) -> OutlierTests:
-        """Find tests that contradict the surface of all others."""
         variance = np.concatenate([self._explained(effects[some]) for some in chunks(len(effects))])
         leverage = np.minimum(variance / self._spread, 1 - 1e-9)
         predicted = (self._surface - leverage * self._values) / (1 - leverage)
@@ -187,5 +179,4 @@ class LowRankPosterior:
         return np.maximum(left, 1e-9)
 
     def _explained(self, effects: Floats) -> Floats:
-        """Return the variance of the effects' sum in each row."""
         return np.asarray((explained_root(self._factor, effects).T ** 2).sum(axis=1))

@@ -41,14 +41,7 @@ JITTER = 1e-6
 
 
 class FitCache:
-    """Vectors by name that take a fit long to find, kept so that the same fit can be repeated quickly.
-
-    >>> cache = FitCache({"mode": [1.0, 2.0]})
-    >>> cache("mode", 2, lambda: np.zeros(2)).tolist(), cache("other", 2, lambda: np.zeros(2)).tolist()
-    ([1.0, 2.0], [0.0, 0.0])
-    >>> cache.as_dict()
-    {'mode': [1.0, 2.0], 'other': [0.0, 0.0]}
-    """
+    """Vectors by name that take a fit long to find, kept so that the same fit can be repeated quickly."""
 
     def __init__(self, known: RecordLike | None = None) -> None:
         self._known: Record = dict(known or {})
@@ -357,7 +350,6 @@ def _spread(problem: Problem, mode: Floats) -> Floats:
 
 
 def _ratios(problem: Problem, mode: Floats, seed: int) -> Floats:
-    """Return the variance over the draws relative to that at the mode."""
     # Thousands of small products: on a busy machine, several threads take 30 times as long.
     with one_blas_thread():
         _, plain = problem.posterior(mode)
@@ -378,15 +370,7 @@ def _means(prior: Prior, places: Ints, ratios: Floats) -> Floats:
 
 
 class ValueSurface:
-    """The posterior of a surface given values whose errors are independent, normal and of known variance.
-
-    >>> prior = Prior([range(4)])
-    >>> places = np.array([[0], [1], [3]])
-    >>> surface = ValueSurface(prior, places, np.array([0.0, 0.1, 0.3]), np.full(3, 1e-6), prior.mean)
-    >>> mean, variance = surface.predict(np.array([[2]]))
-    >>> mean.round(1).tolist(), bool(variance[0] < 0.1**2)
-    ([0.2], True)
-    """
+    """The posterior of a surface given values whose errors are independent, normal and of known variance."""
 
     def __init__(
         self,

@@ -59,10 +59,6 @@ def sketch(
     The prior's eigenvectors are then those of the whole problem, and no matrix of tests is made: a hundredth of the
     time of a fit of the process. The sketch suffices to plan further trials; it ignores that tests share inputs, that
     the prior's parameters are uncertain and that single tests may be off the surface.
-
-    >>> rates, variances = sketch([range(4)], np.arange(4)[:, None], np.array([96, 90, 79, 61]), np.full(4, 100))
-    >>> rates.round(1).tolist(), bool((variances < 0.05**2).all())
-    ([1.0, 0.9, 0.8, 0.6], True)
     """
     prior = Prior([sorted(axis) for axis in levels])
     places = prior.places(features)

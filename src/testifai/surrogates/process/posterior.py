@@ -208,7 +208,6 @@ class Deviation:
         return typical
 
     def _best(self, shapes: Sequence[Floats], values: Floats, noise: Floats) -> Floats:
-        """Return the logarithms of the sizes of highest posterior density (L-BFGS)."""
 
         def loss(sizes: Floats) -> tuple[float, Floats]:
             covariance = noise + sum(size * shape for size, shape in zip(np.exp(sizes), shapes, strict=True))
@@ -258,7 +257,6 @@ class DeviatingPart(SurfacePart):
         self.parameters = self._deviation.typical_sizes(places, unexplained, spread + self._unknown(places, places))
 
     def _unknown(self, rows: Ints, columns: Ints) -> Floats:
-        """Return the posterior covariance of the others' surface."""
         prior = sum((one.kernel(rows, columns) for one in self._others), np.zeros((len(rows), len(columns))))
         return prior - self._explained(rows)[1] @ self._explained(columns)[1].T
 

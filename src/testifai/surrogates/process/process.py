@@ -93,8 +93,6 @@ class Process(PoolingSurrogate):
             part.widening(self._places[:1], np.ones(1, bool))  # computed on first use
         return self._cache.as_dict()
 
-    # -- fitting ------------------------------------------------------------------------------------------------
-
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
         rows = severities(features)
         levels = self._levels(rows)
@@ -104,9 +102,8 @@ class Process(PoolingSurrogate):
         self.parameters_ = self.prior_.mean
         eta = np.full(len(self._places), self._level)
         for steps in FIRST_STEPS:
-            self.parameters_ = self._cache(
-                f"rough, {steps} steps", len(self.parameters_), functools.partial(self._rough_mode, eta, steps)
-            )
+            find = functools.partial(self._rough_mode, eta, steps)
+            self.parameters_ = self._cache(f"rough, {steps} steps", len(self.parameters_), find)
             eta = self._smooth(eta)
         self._split(self._scores(eta))
         self.same_input_ = self._same_input(eta)
@@ -150,7 +147,6 @@ class Process(PoolingSurrogate):
         return self
 
     def _refined(self, rows: NDArray[np.int64], passes: ArrayLike, trials: ArrayLike, single: Trials | None) -> Floats:
-        """Take counts, and return the surface at the tests with the parameters at hand."""
         self._take(rows, passes, trials, single)
         eta = np.full(len(self._places), self._level)
         for _ in range(ROUNDS):
@@ -158,7 +154,6 @@ class Process(PoolingSurrogate):
         return eta
 
     def _rough_mode(self, eta: Floats, steps: int) -> Floats:
-        """Return parameters that explain the tests' values about this surface."""
         values, noise = self._rough_values(eta)
         problem = posed(self.prior_, self._places, values, noise, self.seed)
         return maximise(self.prior_, problem, self.parameters_, steps)
@@ -289,12 +284,8 @@ class Process(PoolingSurrogate):
         residuals = self._trials(eta)[0][1] / sd[single.test]
         sizes = [prior.sizes[j] for j in prior.active]
         places = self._places[:, prior.active]
-        found = self._cache(
-            "same input",
-            2 + sum(size - 1 for size in sizes),
-            lambda: fit_same_input(single, residuals, places, rows, sizes, self.seed),
-        )
-        return SameInput.of(found, sizes)
+        find = functools.partial(fit_same_input, single, residuals, places, rows, sizes, self.seed)
+        return SameInput.of(self._cache("same input", 2 + sum(sizes) - len(sizes), find), sizes)
 
     def _condition(self, eta: Floats, *, learn: bool) -> None:
         """Prepare the posterior of every part; with `learn`, learn the parameters first."""
@@ -308,17 +299,15 @@ class Process(PoolingSurrogate):
             sd, _ = part.scatter(self._coefficients)
             correlation = self._correlation(part, self._places, self._places)
             information: Information | Independent
-            if self._single is None:
-                information = Independent(self._test, self._tried, len(self._places))
-            elif self.same_input_ is None or part.scatter.first:
-                information = Independent(self._test, np.ones(len(self._test)), len(self._places))
-            else:
+            if self._single is not None and self.same_input_ is not None and not part.scatter.first:
                 information = Information(self._single, len(self._places), correlation)
+            else:
+                weight = self._tried if self._single is None else np.ones(len(self._test))
+                information = Independent(self._test, weight, len(self._places))
             part.see(information, sd, self._test)
             if learn:
                 part.tune(self._places, *part.data(*deviations), STEPS, self.seed, self._cache, f"part {number}")
-            kernel = part.kernel(self._places, self._places)
-            shared = self._share * correlation * np.multiply.outer(sd, sd)
+            kernel, shared = part.kernel(self._places, self._places), self._share * correlation * np.outer(sd, sd)
             part.condition(kernel, shared)
         if learn and self._read is None:
             self.parameters_ = self._parts[0].parameters
@@ -333,7 +322,6 @@ class Process(PoolingSurrogate):
         del self._kernel
 
     def _scored(self, eta: Floats) -> Floats:
-        """Return the surface after ROUNDS of Fisher scoring."""
         centres = [part.centre(self._places) for part in self._parts]
         for _ in range(ROUNDS):
             for part, deviations, centre in zip(self._parts, self._trials(eta), centres, strict=True):
@@ -350,8 +338,6 @@ class Process(PoolingSurrogate):
         inputs = 1 / self._share if self._share else np.inf
         surface, worth = part.centre(self._places) + predicted, self._worth(self._won / self._tried)
         return find_outliers(surface, spread, worth * self._won, worth * self._tried, worth * inputs)
-
-    # -- prediction ---------------------------------------------------------------------------------------------
 
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
         """Return the rate of each configuration and the variance of its error."""
@@ -453,7 +439,6 @@ class Process(PoolingSurrogate):
         return np.asarray(slope[:, None] * total * slope)
 
     def _moments(self, places: Ints) -> tuple[Floats, Floats]:
-        """Return mean and variance of each eta, allowing for tests off the surface."""
         eta, variance = self._values(places)
         at, tests = self._tests(places, complete=False)
         if self._outliers is not None and len(at):
@@ -509,8 +494,6 @@ class Process(PoolingSurrogate):
         slope = np.sin(2 * inside(eta))
         slope[self._tests(places, complete=True)[0]] = 0
         return slope
-
-    # -- covariances --------------------------------------------------------------------------------------------
 
     def _errors_along(self, places: Ints, weights: Floats) -> Floats:
         """Return the posterior covariance of each eta with weighted sums of them, a column for each."""
@@ -578,7 +561,6 @@ class Process(PoolingSurrogate):
         return kernel
 
     def _correlation(self, part: SurfacePart, rows: Ints, columns: Ints) -> Floats:
-        """Return the correlation of trials of one input under two configurations."""
         if self.same_input_ is None or part.scatter.first:
             correlation = np.zeros((len(rows), len(columns)))
         else:
@@ -618,5 +600,4 @@ class Process(PoolingSurrogate):
         return self._whole
 
     def _terms(self, rates: Floats) -> Floats:
-        """Return the terms of dispersion and correlation of trials at these rates."""
         return hermite(rates) if self._dispersion is None else self._dispersion.terms(rates)

@@ -32,11 +32,6 @@ class Sequences:
     """The covariance due to the order of application, given the logarithms of the q_j, of m and of r.
 
     Configurations are rows of levels, by their places on the axes, and of the places at which these are applied.
-
-    >>> sequences = Sequences([[0, 1, 2], [0, 1]], active=[0, 1])
-    >>> both, rows = [[2, 1, 1, 2], [2, 1, 2, 1]], [[2, 1, 1, 2], [2, 0, 1, 0]]
-    >>> sequences.kernel(np.array([0.0, 0.0, -9.0, 0.0]), np.array(both), np.array(rows)).round(2).tolist()
-    [[1.38, 0.0], [-1.38, 0.0]]
     """
 
     def __init__(self, levels: Sequence[ArrayLike], active: Sequence[int]) -> None:
@@ -153,7 +148,6 @@ class Between:
 
 
 def _matern(levels: ArrayLike, length: float) -> Floats:
-    """Return the Matern-3/2 kernel over levels."""
     at = np.asarray(levels, np.float64)
     distance = math.sqrt(3) / length * np.abs(at[:, None] - at) / (at[-1] - at[0])
     kernel: Floats = (1 + distance) * np.exp(-distance)
