@@ -128,7 +128,11 @@ class Bertscore(TextMeasure):
         folder: str | Path = ".",
     ) -> None:
         super().__init__(sample=sample, side=side)
-        self.rescale, self.layer = _read_rescale(rescale), layer
+        if isinstance(rescale, str):
+            choice("quality: rescale", rescale, ("measured",))
+        elif rescale is not None:
+            rescale = number("quality: rescale", rescale, above=-1, below=1)
+        self.rescale, self.layer = rescale, layer
         self.max_length = None if max_length is None else whole("quality: max_length", max_length, least=3)
         self.encoder = load_encoder(encoder, layer=layer, max_length=self.max_length, folder=folder)
 
@@ -192,12 +196,3 @@ def _measured(scores: _Scores, seed: int) -> float:
             f"quality: rescale: random pairs of texts have score {baseline:.4f}; nothing is left to rescale"
         )
     return baseline
-
-
-def _read_rescale(given: Any) -> float | Literal["measured"] | None:
-    if given is None:
-        return None
-    if isinstance(given, str):
-        choice("quality: rescale", given, ("measured",))
-        return "measured"
-    return number("quality: rescale", given, above=-1, below=1)

@@ -84,7 +84,13 @@ class Adaptive(Strategy):
         # The outcomes of complete rounds do not change: start after the last of them.
         done = self.name, "done", progress.budget, progress.target
         number, known = progress.decided.get(done, (0, Outcomes(progress.inputs)))
-        while (planned := self._round(progress, known, number)) is not None:
+        while True:
+            key = (self.name, number, progress.budget, progress.target)
+            if key not in progress.decided:
+                progress.decided[key] = self._plan(progress, known, number)
+            planned: Round | None = progress.decided[key]
+            if planned is None:
+                return None
             missing = _missing(planned, progress.outcomes, known)
             if any(map(len, missing)):
                 # Outcomes of another budget count, even if this plan does not include them.
@@ -92,7 +98,6 @@ class Adaptive(Strategy):
             known = _with(planned, progress.outcomes, known)
             number += 1
             progress.decided[done] = number, known
-        return None
 
     def expected(self, progress: Progress) -> int:
         everything, budget = progress.space.size * progress.inputs, progress.budget
@@ -123,14 +128,6 @@ class Adaptive(Strategy):
 
     def _watched(self, progress: Progress, known: Outcomes, number: int) -> TrackedTests:
         return watched(progress, known, number, self._chosen(progress), self.weights)
-
-    def _round(self, progress: Progress, known: Outcomes, number: int) -> Round | None:
-        """Return the round of this number, given the outcomes of all before it; None: done."""
-        key = (self.name, number, progress.budget, progress.target)
-        if key not in progress.decided:
-            progress.decided[key] = self._plan(progress, known, number)
-        planned: Round | None = progress.decided[key]
-        return planned
 
     def _plan(self, progress: Progress, known: Outcomes, number: int) -> Round | None:
         most, spent = self.expected(progress), known.total()

@@ -81,7 +81,7 @@ class Strategy(ABC):
     def describe(self) -> Record:
         """Return the strategy as plain data: its name and, of a dataclass, its options."""
         options = fields(self) if is_dataclass(self) else ()
-        return {"use": self.name, **{field.name: plain(getattr(self, field.name)) for field in options}}
+        return {"use": self.name, **{one.name: plain(getattr(self, one.name)) for one in options}}
 
 
 class FixedTests(Strategy):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy
@@ -16,7 +15,7 @@ import scipy
 from testifai.support.threads import one_blas_thread
 from testifai.support.types import Bools, Floats, Record, RecordLike
 from testifai.surrogates.process.grid import Spectrum, WholeGrid, contrasts, outer
-from testifai.surrogates.process.kernel import CONSTANT, Prior, symmetric, unrelated
+from testifai.surrogates.process.kernel import CONSTANT, Between, Prior, symmetric, unrelated
 from testifai.surrogates.process.linear_algebra import (
     Ints,
     cholesky,
@@ -26,7 +25,6 @@ from testifai.surrogates.process.linear_algebra import (
     inverse,
     solve,
 )
-from testifai.surrogates.process.sequences import Between
 
 PARAMETER_TESTS = 400  # tests used for the parameters if the grid is incomplete
 UNEVEN = 8  # largest ratio of variances for which the coefficients of a grid are taken as independent
@@ -50,22 +48,17 @@ class FitCache:
     def __call__(self, name: str, size: int, find: Callable[[], Floats]) -> Floats:
         """Return the vector of this name; it is computed if it is not stored, or not with this size."""
         if name not in self._vectors:
-            known = _vector(self._known.get(name))
-            self._vectors[name] = find() if known is None or len(known) != size else known
+            try:
+                known = np.asarray(self._known.get(name), np.float64)
+            except (TypeError, ValueError):
+                known = np.empty(0)
+            valid = known.shape == (size,) and np.isfinite(known).all()
+            self._vectors[name] = known if valid else find()
         return self._vectors[name]
 
     def as_dict(self) -> dict[str, list[float]]:
         """Return the vectors used as plain data, which is read back to the last bit."""
         return {name: vector.tolist() for name, vector in self._vectors.items()}
-
-
-def _vector(known: Any) -> Floats | None:
-    """Return a vector of finite numbers, or None."""
-    try:
-        vector = np.asarray(known, np.float64)
-    except (TypeError, ValueError):
-        return None
-    return vector if vector.ndim == 1 and np.isfinite(vector).all() else None
 
 
 def posed(prior: Prior, places: Ints, values: Floats, noise: Floats, seed: int) -> Problem:
