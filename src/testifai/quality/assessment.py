@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -145,9 +145,16 @@ class Assessment:
         progress: Callable[[int, int], None],
     ) -> None:
         """Measure the missing scores; with a store, each is written at once."""
-        wanted = self.wanted
+        wanted, subject = self.wanted, self.subject
         missing = np.setdiff1d(wanted, sorted(self.found))
-        for configuration, score, spent in self._measured(missing, workers):
+        if not len(missing):
+            return
+        places = np.arange(self._sample())
+        reference = self.measure.reference(subject.batch(places), subject.model, seed=subject.seed)
+        self.inferences += reference.inferences
+        # Third-party measures need not be thread-safe.
+        scoring = _Scoring(subject, reference, places)
+        for configuration, score, spent in workers.map(scoring, missing.tolist(), alone=True):
             self.inferences += spent
             self.found[configuration] = score
             if store is not None:
@@ -156,16 +163,6 @@ class Assessment:
             progress(len(self.found), len(wanted))
             if interrupted():
                 raise KeyboardInterrupt
-
-    def _measured(self, ids: Ids, workers: Workers) -> Iterator[tuple[int, tuple[float, float], int]]:
-        if not len(ids):
-            return
-        subject = self.subject
-        places = np.arange(self._sample())
-        reference = self.measure.reference(subject.batch(places), subject.model, seed=subject.seed)
-        self.inferences += reference.inferences
-        # Third-party measures need not be thread-safe.
-        yield from workers.map(_Scoring(subject, reference, places), ids.tolist(), alone=True)
 
     def _sample(self) -> int:
         return min(self.measure.sample, len(self.subject.order))

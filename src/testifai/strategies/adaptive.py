@@ -197,10 +197,7 @@ class Adaptive(Strategy):
 
 
 def _variances(progress: Progress, known: Outcomes, watch: TrackedTests) -> Floats:
-    """Return the variance of each tracked test, by a sketch if counts are even, else by a fit of the process.
-
-    A fit would take longer than the inferences of a fast model.
-    """
+    """Return the variance of each tracked test, by a sketch if counts are even, else by a fit, which is slow."""
     space = progress.space
     passes, trials = known.counts(watch.ids)
     found = None

@@ -80,8 +80,10 @@ class Strategy(ABC):
 
     def describe(self) -> Record:
         """Return the strategy as plain data: its name and, of a dataclass, its options."""
-        options = fields(self) if is_dataclass(self) else ()
-        return {"use": self.name, **{one.name: plain(getattr(self, one.name)) for one in options}}
+        options: Record = {}
+        if is_dataclass(self):
+            options = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
+        return {"use": self.name, **options}
 
 
 class FixedTests(Strategy):

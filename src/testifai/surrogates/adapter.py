@@ -8,12 +8,12 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from testifai.errors import InputError
 from testifai.runs.outcomes import Trials
 from testifai.support.registry import borrow
-from testifai.support.types import Array, Floats
+from testifai.support.types import Floats
 from testifai.surrogates.base import Surrogate, takes_single
 
 
@@ -44,7 +44,11 @@ class Classifier(Surrogate):
         return copy(self.given)
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike) -> Self:
-        rows, outcomes, weights = weighted_rows(features, passes, trials)
+        configurations, won, tried = np.asarray(features), np.asarray(passes), np.asarray(trials)
+        weights = np.concatenate([won, tried - won])
+        seen = weights > 0
+        rows, weights = np.concatenate([configurations] * 2)[seen], weights[seen]
+        outcomes = np.repeat([1, 0], len(configurations))[seen]
         # Some classifiers raise on a single class.
         self.always_ = float(outcomes[0]) if len(set(outcomes.tolist())) == 1 else None
         if self.always_ is None:
@@ -58,14 +62,6 @@ class Classifier(Surrogate):
             return np.full(len(rows), self.always_), None
         rates = self.classifier_.predict_proba(rows)[:, list(self.classifier_.classes_).index(1)]
         return np.asarray(rates, np.float64), None
-
-
-def weighted_rows(features: ArrayLike, passes: ArrayLike, trials: ArrayLike) -> tuple[Array, NDArray[np.int64], Array]:
-    """Return configurations with their outcome, 1 or 0, and its number."""
-    rows, won, tried = np.asarray(features), np.asarray(passes), np.asarray(trials)
-    weights = np.concatenate([won, tried - won])
-    seen = weights > 0
-    return np.concatenate([rows, rows])[seen], np.repeat([1, 0], len(rows))[seen], weights[seen]
 
 
 def adapt(surrogate: Any, known: Iterable[str] = ()) -> Surrogate:

@@ -17,13 +17,6 @@ from testifai.statistics.intervals import half_widths
 from testifai.support.types import Bools, Floats, Record, RecordLike
 
 
-def normal_bounds(mean: Floats, variance: Floats | None, confidence: float) -> tuple[Floats, Floats]:
-    """Return bounds of rates with normal errors; NaN without a variance."""
-    spread = np.full(len(mean), np.nan) if variance is None else np.sqrt(variance)
-    half = half_widths(confidence) * spread
-    return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
-
-
 def sampling_variance(rates: Floats, of: int | None) -> float:
     """Return the variance of a sample's mean about that of all `of` tests it was drawn from; 0 if None."""
     drawn = len(rates)
@@ -106,8 +99,10 @@ class Surrogate(ABC):
         """Return the rate of each configuration and the variance of its error (None: not known)."""
 
     def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the lower and upper bound of each rate; NaN if there is no variance."""
-        return normal_bounds(*self.predict(features), confidence)
+        """Return the lower and upper bound of each rate, for normal errors; NaN if there is no variance."""
+        mean, variance = self.predict(features)
+        half = half_widths(confidence) * (np.full(len(mean), np.nan) if variance is None else np.sqrt(variance))
+        return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
 
     def region(
         self, features: ArrayLike, confidence: float = 0.95, of: int | None = None
@@ -131,6 +126,16 @@ class Surrogate(ABC):
     def covariance(self, features: ArrayLike) -> Floats | None:
         """Return the covariance of the errors of these rates; None if it is not known."""
         return None
+
+
+class PlainSurrogate(Surrogate):
+    """A surrogate of spaces in which the order of application does not count, with the severities of their axes."""
+
+    plain_only = True
+
+    def __init__(self, levels: Sequence[Sequence[int]] | None = None, seed: int = 0) -> None:
+        self.levels = levels
+        self.seed = seed
 
 
 class PoolingSurrogate(Surrogate):

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError
 from testifai.runs.outcomes import Trials
 from testifai.support.types import Bools, Floats
-from testifai.surrogates.base import Surrogate, in_chunks, selected
+from testifai.surrogates.base import PlainSurrogate, in_chunks, selected
 from testifai.surrogates.inference import Inference, NetworkNode
 from testifai.surrogates.pairwise import severities
 
@@ -165,7 +165,7 @@ def learn(structure: Structure, cells: Ints, won: Floats, tried: Floats) -> Floa
     return theta
 
 
-class BayesNet(Surrogate):
+class BayesNet(PlainSurrogate):
     """Noisy-AND: correct = survives_0 and survives_i for each axis i and survives_ij for each pair of axes.
 
     Each is a hidden variable given its one or two severities, so the pass rate is the product of their probabilities
@@ -185,11 +185,6 @@ class BayesNet(Surrogate):
     """
 
     name = "bayes_net"
-    plain_only = True
-
-    def __init__(self, levels: Sequence[Any] | None = None, seed: int = 0) -> None:
-        self.levels = levels
-        self.seed = seed
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
         rows = severities(self.name, self.levels, features)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.runs.outcomes import Trials
 from testifai.statistics.independence import DRAWS, FEWEST_TRIALS, examine, examine_counts, find_designs
 from testifai.support.types import Array, Floats, Record
-from testifai.surrogates.base import Surrogate
+from testifai.surrogates.base import PlainSurrogate
 from testifai.surrogates.pairwise import LogRates, Rows, Terms, dense
 
 
-class Independence(Surrogate):
+class Independence(PlainSurrogate):
     """Dependent pairs form groups; a test is the product of its groups' rates, relative to the clean one.
 
     A group's rate is measured, or else predicted from its pairs. The pairs are tested on single outcomes by a bootstrap
@@ -32,19 +32,17 @@ class Independence(Surrogate):
     """
 
     name = "independence"
-    plain_only = True
 
     def __init__(
         self,
-        levels: Sequence[Any] | None = None,
+        levels: Sequence[Sequence[int]] | None = None,
         seed: int = 0,
         *,
         alpha: float = 0.05,
         plain: bool = False,
         draws: int = DRAWS,
     ) -> None:
-        self.levels = levels
-        self.seed = seed
+        super().__init__(levels, seed)
         self.alpha = alpha
         self.plain = plain
         self.draws = draws

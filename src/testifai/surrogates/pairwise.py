@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError
 from testifai.runs.outcomes import Trials
 from testifai.support.types import Bools, Floats
-from testifai.surrogates.base import Surrogate, are_numbered, in_chunks, selected
+from testifai.surrogates.base import PlainSurrogate, are_numbered, in_chunks, selected
 
 Rows = NDArray[np.intp]
 
@@ -23,7 +23,7 @@ MOST_CORRELATED = 4_000  # measured tests up to which the covariance of their er
 CHUNK = 4_000_000  # numbers in a chunk of predictions
 
 
-class Pairwise(Surrogate):
+class Pairwise(PlainSurrogate):
     """The Kirkwood product: no interaction of three or more perturbations.
 
     With l = log r, a test of order t has l = Σ_{i<j} l_ij - (t - 2) Σ_i l_i + (t - 1)(t - 2)/2 l_0: for three
@@ -41,11 +41,6 @@ class Pairwise(Surrogate):
     """
 
     name = "pairwise"
-    plain_only = True
-
-    def __init__(self, levels: Sequence[Any] | None = None, seed: int = 0) -> None:
-        self.levels = levels
-        self.seed = seed
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
         self.measured_ = LogRates.of(self.name, self.levels, features, passes, trials, single, most_order=2)
