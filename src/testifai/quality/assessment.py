@@ -128,7 +128,6 @@ class Assessment:
         return {**self.measure.describe(), "inputs": self._sample()}
 
     def scores(self) -> Scores:
-        """Return the scores measured so far."""
         return _scores(self.subject.space, self._about, self.found, self.inferences, self.subject.seed)
 
     def attach(self, store: Store) -> None:
@@ -187,7 +186,6 @@ class Assessment:
 
 
 def stored_scores(store: Store, space: Space, seed: int) -> Scores | None:
-    """Return the scores in a run file, or None."""
     about = store.get(keys.QUALITY)
     if about is None:
         return None

@@ -169,7 +169,6 @@ class Inception(Model):
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the file of weights."""
         return self._fingerprint
 
     def __call__(self, batch: Batch) -> NDArray[np.float32]:
@@ -219,7 +218,6 @@ class Inception(Model):
 
 
 def convolutions() -> Iterator[str]:
-    """Yield the names of all convolutions."""
     rows = [("", _STEM), *((f"{name}.", branch) for name, block in _BLOCKS.items() for branch in block)]
     for prefix, steps in rows:
         for step in steps:

@@ -254,7 +254,6 @@ def _affordable(tests: Ids, places: list[Places], left: int) -> Work | None:
 
 
 def fitted(progress: Progress, known: Outcomes) -> Surrogate:
-    """Return the process fitted on outcomes."""
     space = progress.space
     process = resolve("process", progress.seed, [axis.severities for axis in space.axes])
     assert process is not None

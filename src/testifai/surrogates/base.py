@@ -61,7 +61,6 @@ def selected(single: Trials, tests: NDArray[np.intp], count: int) -> Trials:
 
 
 def trials_at(single: Trials, rows: NDArray[np.intp]) -> Trials:
-    """Return some of the trials."""
     value = None if single.value is None else single.value[rows]
     return replace(single, test=single.test[rows], place=single.place[rows], passed=single.passed[rows], value=value)
 

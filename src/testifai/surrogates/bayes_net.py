@@ -97,7 +97,6 @@ class Structure:
         return np.stack(found, axis=1)
 
     def design(self, cells: Ints) -> Any:
-        """Return a sparse (configuration, probability) matrix of ones."""
         row, column = np.nonzero(cells < self.size)
         ones = np.ones(len(row))
         return scipy.sparse.csr_array((ones, (row, cells[row, column])), shape=(len(cells), self.size))
@@ -267,7 +266,6 @@ class BayesNet(PlainSurrogate):
         return total
 
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the pass rate of each configuration, and the variance of that estimate."""
         rows = np.asarray(features, np.int64)
         axes = len(self.structure_.levels)
         if rows.ndim != 2 or rows.shape[1] != axes:

@@ -54,7 +54,6 @@ class Independence(PlainSurrogate):
         return self
 
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the pass rate of each configuration, and the variance of that estimate."""
         return self.measured_.predict(features, self._terms)
 
     def _groups(

@@ -30,7 +30,6 @@ class NetworkNode:
     table: Floats = field(repr=False)
 
     def number(self, state: Any) -> int:
-        """Return the number of a state."""
         for words, word in ((self.states, state), (tuple(map(str, self.states)), str(state))):
             if word in words:
                 return words.index(word)

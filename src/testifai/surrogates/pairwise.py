@@ -47,7 +47,6 @@ class Pairwise(PlainSurrogate):
         return self
 
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the pass rate of each configuration, and the variance of that estimate."""
         return self.measured_.predict(features, self.measured_.kirkwood)
 
 

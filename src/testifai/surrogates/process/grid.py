@@ -50,7 +50,6 @@ class GridIndex:
         return np.asarray(keys * self._sequences + rank_places(places[:, axes:].T, self._factorials))
 
     def places(self, keys: Ints) -> Ints:
-        """Return the configurations with these keys."""
         found = np.array(np.unravel_index(keys // self._sequences, self._sizes), np.intp)
         if self._sequences > 1:
             sequences = unrank_places(keys % self._sequences, found > 0, self._factorials)

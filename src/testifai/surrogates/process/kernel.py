@@ -177,7 +177,6 @@ class Prior:
 
     @property
     def width(self) -> int:
-        """The number of columns of a configuration."""
         return len(self.sizes) * (2 if self.ordered else 1)
 
     def drawn(self, count: int, random: np.random.Generator) -> Ints:
@@ -199,7 +198,6 @@ class Prior:
         return smooth, rough
 
     def axes(self, parameters: Floats) -> list[AxisKernel]:
-        """Return the kernels of the active axes."""
         return [AxisKernel.of(parameters[self.slices[j]]) for j in self.active]
 
     def places(self, features: NDArray[np.int_]) -> Ints:
@@ -270,7 +268,6 @@ class Prior:
         return smooth, {j: unrelated(self.sizes[j]) for j in self.active}
 
     def variance(self, parameters: Floats, rows: Ints) -> Floats:
-        """Return the prior variance of configurations."""
         total = np.full(len(rows), CONSTANT)
         for weights, tables in zip(self.weights(parameters), self._tables(parameters), strict=True):
             factors = [np.diag(table)[rows[:, j]] for j, table in tables.items()]
@@ -377,7 +374,6 @@ class Sequences:
 
     @property
     def count(self) -> int:
-        """The number of parameters."""
         return len(self._active) + 2
 
     def variances(self, parameters: Floats) -> Floats:
@@ -402,11 +398,9 @@ class Sequences:
         return np.concatenate(parts, axis=1)
 
     def kernel(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
-        """Return the covariance between configurations."""
         return Between(self, rows, columns).kernel(parameters)
 
     def variance(self, parameters: Floats, rows: Ints) -> Floats:
-        """Return the variance of configurations."""
         changing, shared = np.exp(parameters[-2:])
         diagonals = {j: (root**2).sum(axis=1) for j, root in self._roots.items()}
         own = [np.where(rows[:, j] > 0, diagonals[j][rows[:, j]], 1.0) for j in self._active]
@@ -461,7 +455,6 @@ class Between:
         self._near, self._same = sequences.near(rows, columns), sequences.same(rows, columns)
 
     def kernel(self, parameters: Floats) -> Floats:
-        """Return the covariance, given the logarithms of its scales."""
         changing, shared = np.exp(parameters[-2:])
         total: Floats = (self._left * self._sequences.variances(parameters)) @ self._right.T
         total *= 1 + changing * self._near
@@ -469,7 +462,6 @@ class Between:
         return total
 
     def gradient(self, parameters: Floats, by_covariance: Floats) -> Floats:
-        """Return the derivative by the logarithms of the scales, given that by the covariance."""
         changing, shared = np.exp(parameters[-2:])
         weighted = self._left * self._sequences.variances(parameters)
         by_near = by_covariance * self._near

@@ -136,7 +136,6 @@ class LowRankPosterior:
         return np.asarray(along + self._apart(places)[:, None] * weights + self._seen.offset * weights.sum(axis=0))
 
     def covariance(self, places: Ints) -> Floats:
-        """Return the posterior covariance of configurations."""
         spent = explained_root(self._factor, self._effects(places)).T
         return np.asarray(spent @ spent.T + np.diag(self._apart(places)) + self._seen.offset)
 

@@ -160,11 +160,9 @@ class SomeTests:
         self._noise = np.diag(noise) if noise.ndim == 1 else noise
 
     def value(self, parameters: Floats) -> float:
-        """Return the logarithm of the marginal likelihood, up to a constant."""
         return self._evidence(*self.solved(self.prior.kernel(parameters, self.places, self.places)))
 
     def slope(self, parameters: Floats) -> tuple[float, Floats]:
-        """Return the same with its gradient."""
         prior, places = self.prior, self.places
         smooth, rough = prior.weights(parameters)
         kernels = prior.axes(parameters)
@@ -297,7 +295,6 @@ class Widening:
 
 
 def draws(problem: Problem, mode: Floats, seed: int) -> list[Floats]:
-    """Sample parameters from their posterior."""
     prior = problem.prior
     turn = prior.sd[:, None] * _spread(problem, mode)
     random = np.random.default_rng(seed)
@@ -388,12 +385,10 @@ class ValueSurface:
         return self._problem.value(self.parameters) + self.prior.density(self.parameters)[0]
 
     def mean(self, places: Ints) -> Floats:
-        """Return the mean of the surface at configurations."""
         cross = (self.prior.kernel(self.parameters, places[some], self.places) for some in chunks(len(places)))
         return np.concatenate([np.empty(0), *(one @ self._solved[1] for one in cross)])
 
     def predict(self, places: Ints) -> tuple[Floats, Floats]:
-        """Return mean and variance of the surface at configurations."""
         factor, weights = self._solved
         mean, variance = np.empty(len(places)), np.empty(len(places))
         for some in chunks(len(places)):

@@ -88,12 +88,10 @@ class OutlierTests:
 
     @property
     def any_likely(self) -> bool:
-        """Whether any test is more likely off its surface than on it."""
         return bool((self.chance > 0.5).any())
 
     @property
     def off(self) -> Floats:
-        """The variance of deviations from the surface."""
         return self.chance * OFF**2
 
     def moments(self, tests: Ints, eta: Floats, variance: Floats) -> tuple[Floats, Floats]:

@@ -63,15 +63,12 @@ class SurfacePart:
         self.widening: Callable[[Ints, Bools], Floats] = unwidened
 
     def centre(self, places: Ints) -> Floats:
-        """Return the prior mean of configurations."""
         return np.full(len(places), self.level)
 
     def kernel(self, rows: Ints, columns: Ints) -> Floats:
-        """Return the prior covariance of configurations."""
         return self.prior.kernel(self.parameters, rows, columns)
 
     def own_variance(self, places: Ints) -> Floats:
-        """Return the prior variance of configurations."""
         return self.prior.variance(self.parameters, places)
 
     def tune(
@@ -88,13 +85,11 @@ class SurfacePart:
         return WholeGrid(self.prior)
 
     def see(self, information: Information | Independent, sd: Floats, test: Ints) -> None:
-        """Store the trials' design and their noise."""
         self._information, self._sd, self._test = information, sd, test
         self._unit = information.covariance()
 
     @property
     def noise(self) -> Floats:
-        """The covariance of the noise of the tests' values."""
         return self._unit * np.multiply.outer(self._sd, self._sd)
 
     def values(self, reference: Floats, deviations: Floats) -> Floats:

@@ -340,7 +340,6 @@ class Process(PoolingSurrogate):
         return find_outliers(surface, spread, worth * self._won, worth * self._tried, worth * inputs)
 
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the rate of each configuration and the variance of its error."""
         return moments(*self._moments(self._places_of(features)))
 
     def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
@@ -417,7 +416,6 @@ class Process(PoolingSurrogate):
         return np.sqrt(np.maximum(ratios, self._plugged))
 
     def off_surface(self, features: ArrayLike) -> Floats:
-        """Return the probability that each configuration is off the surface of all others."""
         places = self._places_of(features)
         chance = np.zeros(len(places))
         at, tests = self._tests(places, complete=False)
@@ -426,7 +424,6 @@ class Process(PoolingSurrogate):
         return chance
 
     def covariance(self, features: ArrayLike) -> Floats:
-        """Return the covariance of the errors of these configurations' rates (delta method)."""
         places = self._places_of(features)
         eta, own = self._moments(places)
         slope = self._unsure(places) * self._slope(places, eta)
