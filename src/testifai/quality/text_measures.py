@@ -153,10 +153,5 @@ class EditSimilarity(TextMeasure):
 
 def edit_similarity(clean: str, perturbed: str) -> float:
     """Return 1 - distance / length of the longer text."""
-    longer = max(len(clean), len(perturbed))
-    return 1 - distance(clean, perturbed) / longer if longer else 1.0
-
-
-def distance(first: str, second: str) -> int:
-    """Return Levenshtein's distance in characters; few edits are tried first, which is much faster."""
-    return Levenshtein.distance(first, second, score_hint=int(_FEW * max(len(first), len(second))))
+    # The hint is the similarity that is tried first: few edits are found much faster.
+    return float(Levenshtein.normalized_similarity(clean, perturbed, score_hint=1 - _FEW))

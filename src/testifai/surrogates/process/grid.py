@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
@@ -136,6 +137,5 @@ def outer(factors: Sequence[Floats]) -> Floats:
 
 
 def contrasts(n: int) -> Floats:
-    """Return an orthonormal basis of the vectors that sum to zero (Helmert)."""
-    columns = [np.r_[np.ones(i), -i, np.zeros(n - i - 1)] / math.sqrt(i * (i + 1)) for i in range(1, n)]
-    return np.array(columns).T
+    """Return an orthonormal basis of the vectors that sum to zero (Helmert), in columns."""
+    return np.asarray(scipy.linalg.helmert(n).T)

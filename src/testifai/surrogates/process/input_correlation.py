@@ -135,12 +135,10 @@ def hermite(rates: Floats) -> Floats:
     The tetrachoric series (Pearson 1900): z = [latent normal > h] has g_n = phi(h) He_(n-1)(h) / sqrt(n! r (1-r)).
     """
     h = -scipy.special.ndtri(rates)
-    polynomials = [np.ones_like(h), h]
-    for n in range(2, TERMS):
-        polynomials.append(h * polynomials[-1] - (n - 1) * polynomials[-2])
+    polynomials = np.ascontiguousarray(np.polynomial.hermite_e.hermevander(h, TERMS - 1).T)
     factorials = np.cumprod(np.arange(1.0, TERMS + 1))
     density = np.exp(-(h**2) / 2) / np.sqrt(2 * np.pi * rates * (1 - rates))
-    coefficients: Floats = np.array(polynomials[:TERMS]) * density / np.sqrt(factorials)[:, None]
+    coefficients: Floats = polynomials * density / np.sqrt(factorials)[:, None]
     return coefficients
 
 
