@@ -105,7 +105,7 @@ def spread(tests: int, budget: int, share: Shares, generator: np.random.Generato
     if tests <= MOST_TESTS:
         order = np.concatenate([[0], 1 + generator.permutation(tests - 1)])[: len(counts)]
     else:
-        order = np.array(distinct(1, tests, len(counts) - 1, generator, known=[0]), np.int64)
+        order = np.array([0, *distinct(lambda n: generator.integers(1, tests, n), len(counts) - 1)], np.int64)
     return order, blocks(counts, share.pool, generator)
 
 

@@ -80,9 +80,9 @@ class Strategy(ABC):
 
     def describe(self) -> Record:
         """Return the strategy as plain data: its name and, of a dataclass, its options."""
-        options: Record = {}
-        if is_dataclass(self):
-            options = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
+        options: Record = (
+            {one.name: plain(getattr(self, one.name)) for one in fields(self)} if is_dataclass(self) else {}
+        )
         return {"use": self.name, **options}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +39,11 @@ def of_order(space: Space, order: int, within: Ids) -> Ids:
     return space.ids(np.stack([np.array(axis.severities)[column] for axis, column in columns], axis=1))
 
 
-def distinct(
-    first: int, last: int, wanted: int, generator: np.random.Generator, known: Sequence[int] = ()
-) -> list[int]:
-    """Sample different integers from a range so large that repeats are rare, after those known."""
-    found = dict.fromkeys(known)
-    while len(found) < wanted + len(known):
-        found |= dict.fromkeys(generator.integers(first, last, wanted + len(known) - len(found)).tolist())
+def distinct(draw: Callable[[int], Ids], wanted: int, excluded: Collection[int] = ()) -> list[int]:
+    """Repeat draws of so many integers until there are enough different ones, for ranges in which repeats are rare."""
+    found: dict[int, None] = {}
+    while len(found) < wanted:
+        found |= dict.fromkeys(one for one in draw(wanted - len(found)).tolist() if one not in excluded)
     return list(found)
 
 
@@ -58,12 +56,8 @@ def drawn(space: Space, order: int, wanted: int, generator: np.random.Generator,
     if count <= MOST_LISTED:
         ids = of_order(space, order, generator.permutation(count)[: wanted + len(taken)])
         return ids[~np.isin(ids, taken)][:wanted]
-    found: dict[int, None] = {}
-    known = set(taken.tolist())
-    while len(found) < wanted:
-        more = of_order(space, order, generator.integers(count, size=wanted - len(found)))
-        found |= dict.fromkeys(test for test in more.tolist() if test not in known)
-    return np.array(list(found), np.int64)
+    more = distinct(lambda n: of_order(space, order, generator.integers(count, size=n)), wanted, set(taken.tolist()))
+    return np.array(more, np.int64)
 
 
 def in_order(space: Space, wanted: int, generator: np.random.Generator) -> list[Ids]:

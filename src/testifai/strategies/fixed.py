@@ -78,4 +78,5 @@ class Random(FixedTests):
         generator = np.random.Generator(np.random.Philox(key=[progress.seed, 1]))
         if space.size <= MOST_TESTS:
             return np.concatenate([[0], np.sort(1 + generator.permutation(space.size - 1)[: wanted - 1])])
-        return np.array([0, *sorted(distinct(1, space.size, wanted - 1, generator))], np.int64)
+        others = distinct(lambda n: generator.integers(1, space.size, n), wanted - 1)
+        return np.array([0, *sorted(others)], np.int64)
