@@ -42,12 +42,7 @@ Singles = NDArray[np.float32]
 class Dispersion:
     """The relative variance phi of trials, by the mean of their test."""
 
-    values: Floats  # at the knots
-
-    @classmethod
-    def most(cls) -> Dispersion:
-        """Return the dispersion of passes and failures."""
-        return cls(np.ones(len(KNOTS)))
+    values: Floats  # at KNOTS; 1 for passes and failures
 
     @classmethod
     def of(cls, eta: Floats, scores: Floats, left: Floats) -> Dispersion:

@@ -19,6 +19,7 @@ from testifai.support.types import Bools, Floats, Record, RecordLike
 from testifai.surrogates.base import PoolingSurrogate, are_numbered, drawn_from, selected
 from testifai.surrogates.process.grid import GridIndex, WholeGrid, known_places, severities
 from testifai.surrogates.process.input_correlation import (
+    KNOTS,
     Dispersion,
     Independent,
     Information,
@@ -40,9 +41,8 @@ LARGEST = 2_000  # tests whose covariance is computed; with more, only the prior
 PILOT = 800  # tests used then for the prior's parameters and the correlation of trials of one input
 STEPS = 60  # of the optimiser
 ROUNDS = 3  # of Fisher scoring
-# For several tests together parameters count as known; their error affects many tests in one direction. With 10 trials
-# per test, squared errors of the regions of three recorded grids were 1.1 to 1.2 times what the covariance says, with
-# 100 as it says.
+# Errors of the parameters affect many tests in one direction. With 10 trials per test, squared errors of the regions of
+# three recorded grids were 1.1 to 1.2 times what the covariance says, with 100 as it says.
 PLUGGED = 2.0  # over the trials per test, the share to add to the covariance of several tests
 # With scores, squared errors of the regions of 56 simulated runs (`benchmarks/scores.py`) were 1.1 times as large.
 PLUGGED_SCORES = 0.1  # the least share to add
@@ -67,7 +67,7 @@ class Process(PoolingSurrogate):
     without the single ones count as passes, which have the largest dispersion.
 
     `levels` are the severities of each axis; None: those seen in `fit`. Rows of twice as many columns as levels also
-    contain the position at which each perturbation is applied: then the surface depends on the order of application.
+    contain the position at which each perturbation is applied, on which the surface then depends.
 
     >>> process = Process().fit([[0], [1], [2], [3]], passes=[96, 90, 79, 61], trials=[100] * 4)
     >>> mean, variance = process.predict([[0], [3]])
@@ -195,7 +195,7 @@ class Process(PoolingSurrogate):
             self._won = np.bincount(self._test, self._passed, len(used)).astype(np.float64)
         self._level = overall(self._won, self._tried)
         graded = self._single is not None and self._single.graded
-        self._dispersion = Dispersion.most() if graded else None
+        self._dispersion = Dispersion(np.ones(len(KNOTS))) if graded else None
         self._plugged = 1 + max(PLUGGED / float(self._tried.mean()), PLUGGED_SCORES if graded else 0.0)
 
     def _worth(self, rates: Floats) -> Floats | float:
