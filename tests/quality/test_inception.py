@@ -7,7 +7,7 @@ import pytest
 
 from testifai.errors import InputError
 from testifai.quality import resolve
-from testifai.quality.inception import Inception, convolutions
+from testifai.quality.extractors import Inception, convolutions
 from testifai.testing import example_photographs
 
 torch = pytest.importorskip("torch")

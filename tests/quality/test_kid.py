@@ -11,7 +11,7 @@ from testifai.errors import InputError
 from testifai.models import Model
 from testifai.perturb import get
 from testifai.quality import resolve
-from testifai.quality.kid import mmd
+from testifai.quality.kid import Discrepancy
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_it_compares_one_half_with_the_other(digits, lenet):
     order = np.random.default_rng([4, 0x9A11]).permutation(1000)
     other = np.sort(order[250:500])
     assert not set(other) & set(reference.rows)
-    expected = mmd(lenet.features(digits[other]), lenet.features(zoomed[reference.rows]))
+    expected = Discrepancy(lenet.features(digits[other])).score(lenet.features(zoomed[reference.rows]))
     assert found == pytest.approx(expected, rel=1e-9)
 
 
@@ -60,7 +60,7 @@ def test_a_set_against_itself_is_0_on_average_and_within_its_errors(digits, lene
     # The same images on both sides would be far below 0, by what an image has in common with itself.
     rows = reference.rows
     features = lenet.features(digits[rows]).astype(float)
-    biased = mmd(features, features, unit=True).value
+    biased = Discrepancy(features, unit=True).score(features).value
     assert biased < min(values) < 0
     assert biased < -3 * abs(values.mean())
 

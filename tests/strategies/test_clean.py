@@ -8,7 +8,7 @@ from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.strategies import Balanced, Progress
 from testifai.strategies.adaptive import Adaptive
-from testifai.strategies.clean import clean_trials, region
+from testifai.strategies.clean import clean_trials, region_of
 from testifai.surrogates.process import Process
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, range(4))
@@ -34,9 +34,12 @@ def test_strategies_give_the_clean_test_its_share_first(strategy, budget, expect
 
 def test_a_region_adds_the_half_widths_of_the_clean_test_and_of_the_others():
     process = Process().fit(SPACE.matrix(np.arange(16)), [90 - 3 * i for i in range(16)], [100] * 16)
-    chosen = np.arange(16) < 4
+
+    def region(chosen, clean):
+        return region_of(process, SPACE, np.array(chosen), clean)
+
     _, low, high = process.region(SPACE.matrix([1, 2, 3]))
-    assert region(process, SPACE, chosen, (0.9, 0.94)) == pytest.approx(((3 * low + 0.9) / 4, (3 * high + 0.94) / 4))
-    assert region(process, SPACE, chosen, None) == process.region(SPACE.matrix(np.arange(4)))[1:]
-    assert region(process, SPACE, np.arange(16) == 0, (0.9, 0.94)) == (0.9, 0.94)
-    assert region(process, SPACE, np.arange(16) == 2, (0.9, 0.94)) == process.region(SPACE.matrix([2]))[1:]
+    assert region([0, 1, 2, 3], (0.9, 0.94)) == pytest.approx(((3 * low + 0.9) / 4, (3 * high + 0.94) / 4))
+    assert region([0, 1, 2, 3], None) == process.region(SPACE.matrix(np.arange(4)))[1:]
+    assert region([0], (0.9, 0.94)) == (0.9, 0.94)
+    assert region([2], (0.9, 0.94)) == process.region(SPACE.matrix([2]))[1:]

@@ -31,18 +31,10 @@ __all__ = ["MEASURES", "FunctionMeasure", "Measure", "Reference", "Score", "reso
 
 
 def resolve(given: Any, *, folder: str | Path = ".", side: Side = "both") -> Measure:
-    """A measure by name, by {"use": name, option: value}, as an object, or as a function f(clean, perturbed).
+    """Return a measure by name, by {"use": name, option: value}, as an object, or as a function f(clean, perturbed).
 
-    Such a function returns a value for each input, or one number. Relative paths start at `folder`; `side` says
+    Such a function returns a value for each input, or one number. Relative paths start at `folder`; `side` specifies
     which texts of pairs are perturbed.
-
-    Args:
-        given: what was asked for
-        folder: where relative paths start
-        side: which texts of pairs are perturbed
-
-    >>> resolve({"use": "kid", "sample": 200}).sample
-    200
     """
     made = MEASURES.make(given, folder=folder, side=side) if isinstance(given, str | Mapping) else given
     if isinstance(made, type):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -15,6 +16,7 @@ from testifai.models.base import Model
 from testifai.support.batches import Batch, take
 from testifai.support.registry import borrow
 from testifai.support.types import Floats, Record
+from testifai.support.validation import whole
 
 
 class Score(NamedTuple):
@@ -29,48 +31,41 @@ class Reference(Protocol):
 
     @property
     def rows(self) -> NDArray[np.intp]:
-        """Which rows of the clean inputs are to be perturbed and handed to `score`, in this order."""
-        ...
+        """The rows of the clean inputs to perturb and pass to `score`, in this order."""
 
     @property
     def inferences(self) -> int:
-        """How many inputs were handed to the model under test so far."""
-        ...
+        """The number of inputs passed to the model under test so far."""
 
     def score(self, perturbed: Batch) -> Score:
-        """The quality of the clean inputs' `rows` under one configuration."""
-        ...
+        """Return the quality of the clean inputs' `rows` under one configuration."""
 
 
 class Measure(ABC):
-    """A way to score how much perturbed inputs still look like clean ones.
+    """A score of the similarity of perturbed inputs to clean ones.
 
-    Which inputs are compared depends on the seed and on how many there are, never on what a model made of them.
+    Which inputs are compared depends on the seed and on their number, never on a model's outputs.
     """
 
     name: str  # "kid", "ssim", …
     higher_is_better: bool = True  # a larger value means less damage (a similarity), not more (a distance)
-    sample: int = 250  # clean inputs that it compares (all, if there are fewer): a standard error of about 0.01
-    uses_model: bool = False  # hands inputs to the model under test:
+    sample: int = 250  # clean inputs compared (all, if there are fewer): a standard error of about 0.01
+    uses_model: bool = False  # passes inputs to the model under test:
     share: float = 1.0  # this part of the sample, perturbed, for each test
-    clean_share: float = 1.0  # and this part as it is, once
+    clean_share: float = 1.0  # and this part unperturbed, once
 
     @abstractmethod
     def describe(self) -> Record:
-        """What decides its values, as plain data without paths: equal on every machine."""
+        """Return all that determines the values, as plain data without paths: equal on every machine."""
 
     @abstractmethod
     def reference(self, clean: Batch, model: Model | None, *, seed: int) -> Reference:
-        """The clean inputs made ready; what does not fit the measure is an InputError before anything is run."""
+        """Prepare the clean inputs; raise InputError if they do not fit the measure."""
 
 
 def draw(count: int, inputs: int, seed: int) -> NDArray[np.intp]:
-    """So many rows out of `inputs`, or all, in a random order of the seed's own.
-
-    >>> sorted(draw(5, 3, seed=0).tolist())
-    [0, 1, 2]
-    """
-    # The number sets these draws apart from others made with the same seed.
+    """Sample `count` of the rows of `inputs` (or all), in an order that depends on the seed."""
+    # The number separates this stream from others with the same seed.
     order = np.random.default_rng([seed, 0x9A11]).permutation(inputs)
     return order[:count].astype(np.intp)
 
@@ -80,15 +75,12 @@ SAMPLE = Measure.sample
 FEWEST = 2
 
 
-class Compare(Protocol):
-    """Clean inputs made ready: perturbed versions of all of them in, a value for each out."""
-
-    def __call__(self, perturbed: Batch) -> Floats: ...
+Compare = Callable[[Batch], Floats]  # perturbed versions of all clean inputs to a value each
 
 
 @dataclass(frozen=True)
 class PerInputReference:
-    """The clean inputs of a measure that has one value per input."""
+    """The clean inputs of a measure with one value per input."""
 
     name: str
     rows: NDArray[np.intp]
@@ -100,8 +92,23 @@ class PerInputReference:
         return mean_score(self.name, self.compare(perturbed))
 
 
+class PerInputMeasure(Measure):
+    """A measure with one value per input: a subclass has a `name`, `describe` and `compare`."""
+
+    def __init__(self, *, sample: int = SAMPLE) -> None:
+        self.sample = whole("quality: sample", sample, least=FEWEST)
+
+    @abstractmethod
+    def compare(self, clean: Batch, seed: int) -> Compare:
+        """Prepare the comparison with clean inputs."""
+
+    def reference(self, clean: Batch, model: Model | None, *, seed: int) -> Reference:
+        rows, chosen = sample_of(self.name, clean, self.sample, seed)
+        return PerInputReference(self.name, rows, self.compare(chosen, seed))
+
+
 def sample_of(name: str, clean: Batch, sample: int, seed: int) -> tuple[NDArray[np.intp], Batch]:
-    """Random rows of the clean inputs, in ascending order, and these inputs."""
+    """Return random rows of the clean inputs, in ascending order, and these inputs."""
     if len(clean) < FEWEST:
         raise InputError(f"quality: {name} needs at least {FEWEST} inputs; there are {len(clean)}")
     rows = np.sort(draw(sample, len(clean), seed))
@@ -109,17 +116,13 @@ def sample_of(name: str, clean: Batch, sample: int, seed: int) -> tuple[NDArray[
 
 
 def check_count(name: str, perturbed: Batch, count: int) -> None:
-    """Nothing but the perturbed versions of the reference's rows can be scored."""
+    """Raise InputError unless there are as many perturbed inputs as rows of the reference."""
     if len(perturbed) != count:
         raise InputError(f"quality: {name} was handed {len(perturbed)} perturbed inputs; its sample has {count}")
 
 
 def mean_score(name: str, values: Floats) -> Score:
-    """The mean of per-input values; its error is that of a mean of independent inputs.
-
-    >>> mean_score("mine", np.array([1.0, 3.0]))
-    Score(value=2.0, error=1.0)
-    """
+    """Return the mean of per-input values with its standard error."""
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
         raise InputError(f"quality: {name} is {values[row]} for input {row} of its sample; finite numbers are needed")
@@ -127,7 +130,7 @@ def mean_score(name: str, values: Floats) -> Score:
 
 
 def adapt(measure: Any) -> Measure | None:
-    """A measure as it is, another object with its methods by way of an adapter; None for anything else."""
+    """Return a measure, or adapt an object with its methods; None for anything else."""
     if isinstance(measure, Measure):
         return measure
     fits = hasattr(measure, "reference") and hasattr(measure, "describe") and not isinstance(measure, type)
@@ -135,7 +138,7 @@ def adapt(measure: Any) -> Measure | None:
 
 
 class ForeignMeasure(Measure):
-    """An object with describe() and reference(); other attributes of a measure are used if it has them."""
+    """An object with describe() and reference(), and any other attributes of a measure."""
 
     def __init__(self, given: Any) -> None:
         self.given = given

@@ -1,4 +1,4 @@
-"""BERTScore: how well the tokens of a perturbed text match those of the clean one, as an encoder sees them in context.
+"""BERTScore: the match of the tokens of a perturbed text with those of the clean one, as encoded in context.
 
 Zhang, Kishore, Wu, Weinberger and Artzi, "BERTScore: evaluating text generation with BERT" (ICLR 2020), §3: F1 of
 greedy matching by cosine similarity, without weights for rare words.
@@ -15,19 +15,20 @@ from numpy.typing import NDArray
 
 from testifai.engine.inference import attempt
 from testifai.errors import InputError
-from testifai.models.base import Model
-from testifai.quality.base import FEWEST, SAMPLE, Measure, PerInputReference, sample_of
-from testifai.quality.text_measures import Change, TextCompare, read_side, sides_of
+from testifai.quality.base import SAMPLE
+from testifai.quality.text_measures import Change, ScoreChanges, TextMeasure
 from testifai.support import optional_imports
-from testifai.support.batches import Batch, Side
+from testifai.support.batches import Side
 from testifai.support.types import Array, Record
 from testifai.support.validation import choice, number, whole
 
 Vectors = NDArray[np.float32]
+_PAIRS = 250  # random pairs of texts that a baseline is measured on
+_KEPT = 256 << 20  # bytes of clean texts' vectors that are cached
 
 
 class TokenEncoder(Protocol):
-    """Texts in, a table for each out: a row per token, scaled to length 1."""
+    """A function of texts to a table each: a row per token, scaled to length 1."""
 
     fingerprint: str
 
@@ -37,8 +38,8 @@ class TokenEncoder(Protocol):
 class FolderEncoder:
     """A network of transformers in a local folder; `layer` counts from 0, the embeddings, or back from the last.
 
-    Marks that a tokenizer adds to every text, such as [CLS] and [SEP], are left out. Texts longer than `max_length`
-    tokens, by default all that the network reads, are cut off.
+    Special tokens such as [CLS] and [SEP] are excluded. Texts longer than `max_length` tokens, by default the most that
+    the network accepts, are truncated.
     """
 
     def __init__(self, folder: Path, *, layer: int = -1, max_length: int | None = None) -> None:
@@ -49,8 +50,7 @@ class FolderEncoder:
         except InputError as problem:
             raise InputError(f"quality: encoder: {str(problem).removeprefix('model: ')}") from None
         self._network, self.fingerprint, self._layer = encoder.network, encoder.fingerprint, layer
-        # What is left of a text of nothing.
-        self._marks = sorted(set(self._network.tokenizer([""])[0].ids))
+        self._special = sorted(set(self._network.tokenizer([""])[0].ids))
         layers = int(getattr(self._network.module.config, "num_hidden_layers", 0))
         if layers and not -layers - 1 <= layer <= layers:
             raise InputError(f"quality: layer = {layer} is not accepted; the encoder's are 0 to {layers} (or -1, …)")
@@ -66,14 +66,14 @@ class FolderEncoder:
                 tokens = np.array([ids[place] for place in places.tolist()])
                 inputs = torch.from_numpy(tokens).to(self._network.device)
                 states = self._network.module(input_ids=inputs, output_hidden_states=True).hidden_states[self._layer]
-                counted = ~np.isin(tokens, self._marks)
+                counted = ~np.isin(tokens, self._special)
                 for place, vectors, kept in zip(places.tolist(), states.float().cpu().numpy(), counted, strict=True):
                     found[place] = unit_rows(vectors[kept])
         return found
 
 
 class FunctionEncoder:
-    """Any function texts → a table for each, a row per token."""
+    """A function of texts to a table each, a row per token."""
 
     def __init__(self, function: Callable[[list[str]], Any]) -> None:
         from testifai.models.python import PythonModel
@@ -100,33 +100,21 @@ def load_encoder(
 
 
 def unit_rows(table: Array) -> Vectors:
-    """Rows scaled to length 1; rows of zeros stay.
-
-    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).round(1).tolist()
-    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
-    """
+    """Scale rows to length 1; rows of zeros are unchanged."""
     lengths = np.linalg.norm(table, axis=1, keepdims=True)
     rows: Vectors = (table / np.where(lengths > 0, lengths, 1)).astype(np.float32)
     return rows
 
 
-# Random pairs of texts that a baseline is measured on.
-_PAIRS = 250
-# Bytes of clean texts' vectors that are kept from test to test.
-_KEPT = 256 << 20
+class Bertscore(TextMeasure):
+    """1 if nothing changed; the lowest values depend on the encoder, which `rescale` corrects.
 
-
-class Bertscore(Measure):
-    """1 where nothing changed; how low it falls depends on the encoder, which `rescale` undoes.
-
-    `encoder` is the path of a folder of transformers or of a sentence encoder, or a function texts → a table of
-    token vectors each. `rescale` b turns F1 into (F1 - b) / (1 - b), so that texts with nothing in common have about
-    0 (Zhang et al. 2020, §5); "measured" takes for b the mean F1 of random pairs of the clean texts. Pairs of texts
-    have the mean over the sides that are perturbed.
+    `encoder` is the path of a folder of transformers or of a sentence encoder, or a function of texts to a table of
+    token vectors each. `rescale` b turns F1 into (F1 - b) / (1 - b), so that unrelated texts have about 0 (Zhang et al.
+    2020, §5); "measured" sets b to the mean F1 of random pairs of the clean texts.
     """
 
     name = "bertscore"
-    higher_is_better = True
 
     def __init__(
         self,
@@ -139,51 +127,44 @@ class Bertscore(Measure):
         max_length: int | None = None,
         folder: str | Path = ".",
     ) -> None:
-        self.sample = whole("quality: sample", sample, least=FEWEST)
-        self.side, self.rescale, self.layer = read_side(side), _read_rescale(rescale), layer
+        super().__init__(sample=sample, side=side)
+        if isinstance(rescale, str):
+            choice("quality: rescale", rescale, ("measured",))
+        elif rescale is not None:
+            rescale = number("quality: rescale", rescale, above=-1, below=1)
+        self.rescale, self.layer = rescale, layer
         self.max_length = None if max_length is None else whole("quality: max_length", max_length, least=3)
         self.encoder = load_encoder(encoder, layer=layer, max_length=self.max_length, folder=folder)
 
     def describe(self) -> Record:
         return {
-            "use": self.name,
-            "sample": self.sample,
-            "side": self.side,
+            **super().describe(),
             "layer": self.layer,
             "rescale": self.rescale,
             "max_length": self.max_length,
             "encoder": self.encoder.fingerprint,
         }
 
-    def reference(self, clean: Batch, model: Model | None, *, seed: int) -> PerInputReference:
-        rows, texts = sample_of(self.name, clean, self.sample, seed)
-        sides = sides_of(self.name, texts, self.side)
-        scores = _Scores(self.encoder, {text for side in sides for text in side})
-        if self.rescale == "measured":
-            scores.baseline = _measured(scores, seed)
-        elif self.rescale is not None:
-            scores.baseline = self.rescale
-        return PerInputReference(self.name, rows, TextCompare(self.name, texts, self.side, scores))
+    def scorer(self, texts: set[str], seed: int) -> ScoreChanges:
+        scores = _Scores(self.encoder, texts)
+        if self.rescale is not None:
+            scores.baseline = _measured(scores, seed) if self.rescale == "measured" else self.rescale
+        return scores
 
 
 def match(clean: Vectors, perturbed: Vectors) -> float:
-    """F1 of two texts' token vectors of length 1 (Zhang et al. 2020, §3); 0 where only one of them has tokens.
-
-    >>> round(match(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])), 3)
-    0.667
-    """
+    """Return F1 of two texts' token vectors of length 1 (Zhang et al. 2020, §3); 0 if only one of them has tokens."""
     if not len(clean) or not len(perturbed):
         return float(len(clean) == len(perturbed))
     similar = clean.astype(np.float64) @ perturbed.T
     recall, precision = float(similar.max(axis=1).mean()), float(similar.max(axis=0).mean())
-    # Vectors that point away from all of the other text's: nothing is matched.
     if recall <= 0 or precision <= 0:
         return 0.0
     return 2 * precision * recall / (precision + recall)
 
 
 class _Scores:
-    """Scores of changes; each distinct text is encoded once for all changes asked for at a time."""
+    """Scores of changes; each distinct text is encoded once per call."""
 
     def __init__(self, encoder: TokenEncoder, clean: set[str]) -> None:
         self.encoder, self.clean, self.baseline = encoder, clean, 0.0
@@ -195,18 +176,15 @@ class _Scores:
         missing = [text for text in texts if text not in self._kept]
         found = dict(zip(missing, self.encoder(missing), strict=True)) if missing else {}
         known = {**self._kept, **found}
-        self._keep(found)
-        return [(match(known[a], known[b]) - self.baseline) / (1 - self.baseline) for a, b in changes]
-
-    def _keep(self, found: dict[str, Vectors]) -> None:
         for text, vectors in found.items():
             if text in self.clean and self._bytes + vectors.nbytes <= _KEPT:
                 self._kept[text] = vectors
                 self._bytes += vectors.nbytes
+        return [(match(known[a], known[b]) - self.baseline) / (1 - self.baseline) for a, b in changes]
 
 
 def _measured(scores: _Scores, seed: int) -> float:
-    """The mean score of clean texts with other clean texts."""
+    """Return the mean score of random pairs of clean texts."""
     texts = sorted(scores.clean)
     if len(texts) < 2:
         raise InputError("quality: rescale = 'measured' needs at least 2 different texts; give a number")
@@ -218,12 +196,3 @@ def _measured(scores: _Scores, seed: int) -> float:
             f"quality: rescale: random pairs of texts have score {baseline:.4f}; nothing is left to rescale"
         )
     return baseline
-
-
-def _read_rescale(given: Any) -> float | Literal["measured"] | None:
-    if given is None:
-        return None
-    if isinstance(given, str):
-        choice("quality: rescale", given, ("measured",))
-        return "measured"
-    return number("quality: rescale", given, above=-1, below=1)

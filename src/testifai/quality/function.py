@@ -19,22 +19,14 @@ from testifai.support.types import Floats, Record
 from testifai.support.user_code import ANY_FAULT
 from testifai.support.validation import flag, whole
 
-# Parts that are left out, one at a time, for the error of a single number.
-_GROUPS = 10
+_GROUPS = 10  # of inputs, left out one at a time for the error of a single number
 
 
 class FunctionMeasure(Measure):
-    """f(clean, perturbed), which gives a value for each input, or one number for all of them.
+    """f(clean, perturbed), which returns a value for each input, or one number for all of them.
 
-    Larger values count as better unless `higher_is_better` (here, or as an attribute of the function) is False. The
-    error of one number comes from leaving out a tenth of the inputs at a time, so such a function is called eleven
-    times for each test.
-
-    >>> def same(clean, perturbed):
-    ...     return [float(a == b) for a, b in zip(clean, perturbed)]
-    >>> score = FunctionMeasure(same).reference(["a", "b", "c"], None, seed=0).score(["a", "b", "x"])
-    >>> round(score.value, 3)
-    0.667
+    Larger values are better unless `higher_is_better` (here, or as an attribute of the function) is False. The error of
+    one number comes from leaving out a tenth of the inputs at a time, so the function is called eleven times per test.
     """
 
     def __init__(
@@ -66,8 +58,6 @@ class FunctionMeasure(Measure):
 
 @dataclass(frozen=True)
 class FunctionReference:
-    """The clean inputs that the function is handed."""
-
     name: str
     rows: NDArray[np.intp]
     function: Callable[..., Any]
@@ -79,19 +69,14 @@ class FunctionReference:
         values = self._values(self.clean, perturbed)
         if values.ndim == 1:
             return mean_score(self.name, values)
-        number = self._finite(values)
-        return Score(number, self._jackknife_error(perturbed))
-
-    def _jackknife_error(self, perturbed: Batch) -> float:
-        """The delete-a-group jackknife: the spread of what is left without each part of the inputs."""
-        count = len(self.rows)
+        number, count = self._finite(values), len(self.rows)  # the error is that of the delete-a-group jackknife
         groups = min(_GROUPS, count)
         group = np.random.default_rng(0).permutation(count) % groups
         left = np.empty(groups)
         for each in range(groups):
             kept = np.flatnonzero(group != each)
             left[each] = self._finite(self._values(take(self.clean, kept), take(perturbed, kept)))
-        return math.sqrt((groups - 1) * float(left.var()))
+        return Score(number, math.sqrt((groups - 1) * float(left.var())))
 
     def _values(self, clean: Batch, perturbed: Batch) -> Floats:
         try:

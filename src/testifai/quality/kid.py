@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,11 @@ from testifai.support.batches import Batch, take
 from testifai.support.types import Floats, Record
 from testifai.support.validation import choice, flag, whole
 
-# Kernel values held at a time.
-_BLOCK = 4_000_000
-# The standard error leaves out one row at a time, and two must remain.
-FEWEST = 3
+_BLOCK = 4_000_000  # kernel values in a chunk
+FEWEST = 3  # rows: the standard error leaves out one at a time, and two must remain
+SAMPLE = 500
+SUBSETS = 100
+_FEWEST_IN_HALF = 10  # inputs; with fewer, the error of a distance is unreliable
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Subsets:
 
 
 def draw_subsets(count: int, size: int, first: int, second: int, seed: int) -> Subsets:
-    """So many pairs of subsets of two samples with `first` and `second` rows, each without replacement."""
+    """Draw pairs of subsets of two samples with `first` and `second` rows, each without replacement."""
     rng = np.random.default_rng([seed, 0x5B5E7])
     members = np.zeros((count, first)), np.zeros((count, second))
     for r in range(count):
@@ -44,72 +45,51 @@ def draw_subsets(count: int, size: int, first: int, second: int, seed: int) -> S
     return Subsets(*members, size)
 
 
-def mmd(first: Floats, second: Floats, *, subsets: Subsets | None = None, unit: bool = False) -> Score:
-    """The squared discrepancy of two independent samples of features (rows), and its standard error.
-
-    It has no bias: of two samples from one distribution it is 0 on average, and so often below 0. With subsets it
-    is the mean over them, as published; without, it uses every pair of rows, which is what the mean over ever more
-    subsets tends to. With `unit`, both are divided by the root mean square of the first.
-
-    >>> rng = np.random.default_rng(0)
-    >>> a, b, c = rng.normal(size=(100, 8)), rng.normal(size=(100, 8)), rng.normal(1, 1, size=(100, 8))
-    >>> same, different = mmd(a, b), mmd(a, c)
-    >>> abs(same.value) < 2 * same.error, different.value > 5 * different.error
-    (True, True)
-    """
-    return Discrepancy(first, subsets=subsets, unit=unit).score(second)
-
-
 class Discrepancy:
-    """A sample of features that others are compared with; what concerns it alone is computed once.
+    """The squared discrepancy of a sample of features (rows) from others, with standard errors.
 
-    `control` are features of the rows that come next, before anything was done to them. Their own discrepancy, which
-    is 0 but for the luck of the draw, is subtracted: no bias comes of that, and most of the luck goes.
+    It is unbiased: for two samples from one distribution it is 0 on average, and so often negative. With subsets it is
+    the mean over them, as published; without, it uses every pair of rows, which is the limit for ever more subsets.
+    With `unit`, features are divided by the root mean square of the first sample.
+
+    `control` are the unperturbed features of the rows that are scored. Their own discrepancy, which is 0 but for
+    chance, is subtracted: this causes no bias and removes most of the chance.
     """
 
     def __init__(
-        self,
-        first: Floats,
-        *,
-        control: Floats | None = None,
-        subsets: Subsets | None = None,
-        unit: bool = False,
+        self, first: Floats, *, control: Floats | None = None, subsets: Subsets | None = None, unit: bool = False
     ) -> None:
         self._subsets = subsets
         with _quiet():
             self._scale, self._growth = _unit(_table(first)) if unit else (1.0, np.zeros(len(first)))
             self._first = _table(first) / self._scale
-            self._within = _within(self._first, None if subsets is None else subsets.first)
+            rows_in = None if subsets is None else subsets.first
+            self._within = _sums(self._first, self._first, rows_in, rows_in, skip_diagonal=True)
             self._control = None if control is None else self._values(control)
 
     def score(self, second: Floats) -> Score:
-        """The discrepancy of another sample (Bińkowski et al. 2018, Eq. 4), with a jackknife error.
+        """Return the discrepancy of another sample (Bińkowski et al. 2018, Eq. 4), with a jackknife error.
 
-        The jackknife is the spread of the values that are left without one row of either sample. It holds where the
-        samples differ, and errs to the safe side where they do not: there it tends to twice the variance (Efron and
-        Stein, "The jackknife estimate of variance", Annals of Statistics 9, 1981).
+        The jackknife leaves out one row of either sample at a time. It is conservative if the samples do not differ:
+        it then tends to twice the variance (Efron and Stein, "The jackknife estimate of variance", Annals of Statistics
+        9, 1981).
 
         A mean over subsets varies for two reasons: its expectation given the rows, which is the discrepancy by all
         pairs, varies with the rows; and the subsets drawn vary around that. Subsets overlap, so their standard
         deviation divided by the root of their number is the second part alone.
         """
         with _quiet():
-            found = self._score(second)
-        if not (math.isfinite(found.value) and math.isfinite(found.error)):
+            found = self._values(second)
+            found = found if self._control is None else found.less(self._control)
+            m, n = len(found.without_first), len(found.without_second)
+            variance = (m - 1) * float(found.without_first.var()) + (n - 1) * float(found.without_second.var())
+            value, each = found.whole, found.subsets
+            if self._subsets is not None:
+                value = float(each.mean())
+                variance += float(each.var(ddof=1)) / len(each) if len(each) > 1 else 0.0
+        if not (math.isfinite(value) and math.isfinite(variance)):
             raise InputError("features: so large, or so much larger than the clean ones, that no distance can be told")
-        return found
-
-    def _score(self, second: Floats) -> Score:
-        found = self._values(second)
-        found = found if self._control is None else found.less(self._control)
-        m, n = len(found.without_first), len(found.without_second)
-        variance = (m - 1) * float(found.without_first.var()) + (n - 1) * float(found.without_second.var())
-        if self._subsets is None:
-            return Score(found.whole, math.sqrt(variance))
-        each = found.subsets
-        if len(each) > 1:
-            variance += float(each.var(ddof=1)) / len(each)
-        return Score(float(each.mean()), math.sqrt(variance))
+        return Score(value, math.sqrt(variance))
 
     def _values(self, second: Floats) -> _Values:
         other = _table(second) / self._scale
@@ -118,19 +98,19 @@ class Discrepancy:
         rows_in, columns_in, size = None, None, 2
         if self._subsets is not None:
             rows_in, columns_in, size = self._subsets.first, self._subsets.second, self._subsets.size
-        a, b, ab = self._within, _within(other, columns_in), _sums(self._first, other, rows_in, columns_in)
+        a, ab = self._within, _sums(self._first, other, rows_in, columns_in)
+        b = _sums(other, other, columns_in, columns_in, skip_diagonal=True)
         m, n = len(self._first), len(other)
         whole = float(_statistic(a.total, b.total, ab.total, m, n))
         without_first = _statistic(a.total - 2 * a.rows, b.total, ab.total - ab.rows, m - 1, n)
         without_second = _statistic(a.total, b.total - 2 * b.rows, ab.total - ab.columns, m, n - 1)
-        # Without a row the unit c is another one: s³ with s = x·y / (d c²) + 1 changes by -6 (s³ - s²) d(log c).
+        # Without a row the unit c changes: s³ with s = x·y / (d c²) + 1 changes by -6 (s³ - s²) d(log c).
         slope = -6 * (whole - float(_statistic(a.squares, b.squares, ab.squares, m, n)))
         each = _statistic(a.subsets, b.subsets, ab.subsets, size, size)
         return _Values(whole, without_first + slope * self._growth, without_second, each)
 
 
-@dataclass(frozen=True)
-class _Values:
+class _Values(NamedTuple):
     """A discrepancy: of all rows, without each row of the first and of the second sample, and of each subset."""
 
     whole: float
@@ -141,12 +121,8 @@ class _Values:
     def less(self, other: _Values) -> _Values:
         if len(self.without_second) != len(other.without_second):
             raise InputError("features: as many rows are needed as in the control, which they are versions of")
-        return _Values(
-            self.whole - other.whole,
-            self.without_first - other.without_first,
-            self.without_second - other.without_second,
-            self.subsets - other.subsets,
-        )
+        first, second = self.without_first - other.without_first, self.without_second - other.without_second
+        return _Values(self.whole - other.whole, first, second, self.subsets - other.subsets)
 
 
 @dataclass(frozen=True)
@@ -161,11 +137,6 @@ class _Sums:
     @property
     def total(self) -> float:
         return float(self.rows.sum())
-
-
-def _within(features: Floats, members: Floats | None) -> _Sums:
-    """Kernel values of a sample with itself, without those of a row with itself."""
-    return _sums(features, features, members, members, skip_diagonal=True)
 
 
 def _sums(
@@ -196,7 +167,7 @@ def _statistic(first: Floats | float, second: Floats | float, across: Floats | f
 
 
 def _unit(features: Floats) -> tuple[float, Floats]:
-    """The root mean square of features, and by how much its logarithm grows where a row is left out."""
+    """Return the root mean square of features, and the growth of its logarithm without each row."""
     squares = (features**2).mean(axis=1)
     mean = float(squares.mean())
     if not 0 < mean < np.inf:
@@ -206,7 +177,7 @@ def _unit(features: Floats) -> tuple[float, Floats]:
 
 
 def _quiet() -> np.errstate:
-    """No warnings of numbers beyond all bounds: what comes of them is looked at in the end."""
+    """Silence warnings of overflow: the result is checked at the end."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
@@ -217,25 +188,18 @@ def _table(features: Floats) -> Floats:
     return table
 
 
-SAMPLE = 500
-SUBSETS = 100
-# A distance of fewer inputs than this has an error that nobody should rely on.
-_FEWEST_IN_HALF = 10
-
-
 class Kid(Measure):
-    """Kernel Inception Distance: 0 where perturbed inputs look like clean ones to a network, growing from there.
+    """Kernel Inception Distance: 0 if perturbed inputs look like clean ones to a network, larger otherwise.
 
-    An input and its perturbed version are not independent, which the distance takes for granted: the sample is cut
-    into two halves, one of which stays clean while the other is perturbed. Features are those of the model under test
-    (its features output, or a `layer`) or of an `extractor`: an ONNX file, a module of torch, a function of a batch,
-    or "inception" with `weights` on disk.
+    The distance assumes independence, but an input and its perturbed version are not independent: the sample is split
+    into two halves, of which one is perturbed. Features are those of the model under test (its features output, or a
+    `layer`) or of an `extractor`: an ONNX file, a module of torch, a function of a batch, or "inception" with `weights`
+    on disk.
 
-    Features are divided by the root mean square of the clean ones, so that distances do not grow with the scale of a
-    network; `scale` = "raw" leaves them as they are, which is the default for "inception", for which there are
-    published distances. The two halves differ a little before anything is perturbed; that distance, 0 on average, is
-    subtracted from every test's unless `control` is False. Every pair of rows counts unless `subset_size`, and
-    `subsets` (default 100), ask for the published mean over random subsets.
+    Features are divided by the root mean square of the clean ones, so that distances do not depend on a network's
+    scale, unless `scale` = "raw", the default for "inception", whose distances are published. The distance of the two
+    halves before perturbation, 0 on average, is subtracted from every test's unless `control` is False. Every pair of
+    rows counts unless `subset_size`, with `subsets` (default 100), selects the published mean over random subsets.
     """
 
     name = "kid"

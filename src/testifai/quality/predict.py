@@ -1,4 +1,4 @@
-"""The quality of every test, from that of the measured ones.
+"""The quality of every test, predicted from the measured ones.
 
 Let l in 0..1 be the damage: the value less the best measured one, over the range of the measured ones. On the scale
 
@@ -27,14 +27,14 @@ from testifai.support.threads import one_blas_thread
 from testifai.support.types import Floats, RecordLike
 from testifai.support.validation import choice
 from testifai.surrogates.process.grid import known_places
-from testifai.surrogates.process.kernel import Ints, Medians, Prior
-from testifai.surrogates.process.regression import LEARNED, ValueSurface
+from testifai.surrogates.process.kernel import Medians, Prior
+from testifai.surrogates.process.linear_algebra import Ints
+from testifai.surrogates.process.marginal_likelihood import LEARNED, ValueSurface
 
 PREDICTORS = ("smooth", "forest")
 
 
 def no_quality_in(space: Space, instead: str) -> InputError:
-    """Why there is no quality in a space with more tests than are listed, and what to do instead."""
     return InputError(
         f"quality: it is predicted for every test, of at most {LISTED:,}, and the space has {space.size:,}; {instead}"
     )
@@ -42,10 +42,9 @@ def no_quality_in(space: Space, instead: str) -> InputError:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What is known of the inputs' quality under every configuration.
+    """The quality of the inputs under every configuration.
 
-    `measured` are configuration ids, with a value and its standard error each. Elsewhere the score is predicted from
-    them, by the predictor named.
+    `measured` are configuration ids, with a value and its standard error each; other scores are predicted from them.
     """
 
     space: Space
@@ -54,7 +53,7 @@ class Scores:
     measured: NDArray[np.int64]
     values: Floats
     errors: Floats
-    inferences: int = 0  # inputs handed to the model under test for it
+    inferences: int = 0  # inputs passed to the model under test
     predictor: str = "smooth"
     seed: int = 0
     description: RecordLike | None = None
@@ -64,22 +63,22 @@ class Scores:
 
     @property
     def estimate(self) -> Floats:
-        """The score of every test, of the space's shape; NaN while nothing is measured."""
+        """The score of every test, in the space's shape; NaN before the first measurement."""
         return self._flat[0].reshape(self.space.shape)
 
     @property
     def low(self) -> Floats:
-        """Lower 95 % bound of every score; NaN where the predictor has none."""
+        """Lower 95 % bound of every score; NaN if the predictor has none."""
         return self._flat[1].reshape(self.space.shape)
 
     @property
     def high(self) -> Floats:
-        """Upper 95 % bound of every score; NaN where the predictor has none."""
+        """Upper 95 % bound of every score; NaN if the predictor has none."""
         return self._flat[2].reshape(self.space.shape)
 
     @property
     def sign(self) -> str:
-        """How a query asks for plausible inputs: `quality <= x`, or `>=` where higher is better."""
+        """The comparison of a query for plausible inputs: `quality <= x`, or `>=` if higher is better."""
         return ">=" if self.higher_is_better else "<="
 
     @cached_property
@@ -164,10 +163,7 @@ def fit(
 
 
 class _Surface:
-    """Values as a smooth surface over the severities, which extends to tests of many perturbations.
-
-    An interval covers the error of the surface, of its parameters and of the measure.
-    """
+    """Values as a smooth surface over the severities; intervals cover errors of surface, parameters and measure."""
 
     def __init__(self, prior: Prior, rows: NDArray[np.int64], values: Floats, errors: Floats, seed: int) -> None:
         some = np.random.default_rng(seed).permutation(len(values))[:CONDITIONED]
@@ -182,7 +178,7 @@ class _Surface:
         self._learn(places, damage, error, seed)
         on, number = np.unique(rows[some] != 0, axis=0, return_inverse=True)
         groups = [np.flatnonzero(number == one) for one in np.flatnonzero(on.sum(axis=1) > 1)]
-        # Tests that join what no measured test joins are predicted: so each set of perturbations is left out in turn.
+        # Predictions are for new sets of perturbations: each measured set is left out in turn.
         self._caution = max(1.0, self._surface.surprise(groups)) if len(places) <= LEARNED else 1.0
 
     def _learn(self, places: Ints, damage: Floats, error: Floats, seed: int) -> None:
@@ -247,9 +243,6 @@ def _precedence(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Severities, and for each two axes which is applied first: 1 or -1, or 0 if they are not both on.
 
     Unlike positions, which tests of three perturbations have more of, every order of two is among tests of two.
-
-    >>> _precedence(np.array([[5, 4, 0, 2, 1, 0]])).tolist()
-    [[5, 4, 0, -1, 0, 0]]
     """
     severities, positions = np.hsplit(rows, 2)
     first, second = np.triu_indices(positions.shape[1], 1)
@@ -263,11 +256,7 @@ def kappa_of(t: float) -> float:
 
 
 def bend(kappa: float, damage: Floats) -> tuple[Floats, Floats]:
-    """Return z and its derivative by l.
-
-    >>> bend(0.5, np.array([0.0, 1.0]))[0].round(3).tolist()
-    [0.0, 1.386]
-    """
+    """Return z and its derivative by l."""
     z = damage if abs(kappa) < LINEAR else -np.log1p(-kappa * damage) / kappa
     return z, 1 / (1 - kappa * damage)
 

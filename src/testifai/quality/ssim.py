@@ -9,66 +9,52 @@ borders, as often as needed where they are smaller than the window.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.models.base import Model
-from testifai.quality.base import FEWEST, SAMPLE, Measure, PerInputReference, sample_of
+from testifai.quality.base import SAMPLE, Compare, PerInputMeasure
 from testifai.support.batches import Batch, are_images
 from testifai.support.optional_imports import cv2
 from testifai.support.types import Array, Floats, Record
-from testifai.support.validation import number, whole
+from testifai.support.validation import number
 
 RADIUS, SIGMA = 5, 1.5
 K1, K2 = 0.01, 0.03
-_CHANNELS = (1, 2, 3, 4)
-# Pixels worked on at once: what stays in a processor's cache is filtered several times faster.
-_BLOCK = 60_000
-# Sides, in pixels, above which OpenCV is faster than matrix products.
-_LARGE = 64
+_BLOCK = 60_000  # pixels in a chunk: filtering is several times faster within a processor's cache
+_LARGE = 64  # sides, in pixels, above which OpenCV is faster than matrix products
 
 
-class Ssim(Measure):
-    """1 where nothing changed, towards 0 where no structure is left; it can be negative.
+class Ssim(PerInputMeasure):
+    """1 if nothing changed, towards 0 if no structure is left; it can be negative.
 
-    Whole-number images have the range of their type, floats must lie in 0..1; `data_range` says otherwise (the
-    largest possible value minus the smallest).
+    Integer images have the range of their type, floats must be in 0..1, unless `data_range` is given (the largest
+    possible value minus the smallest).
     """
 
     name = "ssim"
-    higher_is_better = True
 
     def __init__(self, *, sample: int = SAMPLE, data_range: float | None = None) -> None:
-        self.sample = whole("quality: sample", sample, least=FEWEST)
+        super().__init__(sample=sample)
         self.data_range = _read_range(data_range)
 
     def describe(self) -> Record:
         return {"use": self.name, "sample": self.sample, "data_range": self.data_range}
 
-    def reference(self, clean: Batch, model: Model | None, *, seed: int) -> PerInputReference:
-        rows, images = sample_of(self.name, clean, self.sample, seed)
-        return PerInputReference(self.name, rows, _Compare(_checked(images, self.data_range), self.data_range))
+    def compare(self, clean: Batch, seed: int) -> Compare:
+        return _Compare(clean, self.data_range)
 
 
 def ssim(clean: Array, perturbed: Array, *, data_range: float | None = None) -> Floats:
-    """The structural similarity of each pair of images (N, H, W) or (N, H, W, C).
-
-    >>> images = np.tile(np.arange(16, dtype=np.uint8) * 16, (2, 16, 1))
-    >>> ssim(images, np.stack([images[0], images[1] // 2])).round(2).tolist()
-    [1.0, 0.66]
-    """
-    data_range = _read_range(data_range)
-    return _Compare(_checked(clean, data_range), data_range)(perturbed)
+    """Return the structural similarity of each pair of images (N, H, W) or (N, H, W, C)."""
+    return _Compare(clean, _read_range(data_range))(perturbed)
 
 
 class _Compare:
-    """Images to compare with."""
-
-    def __init__(self, clean: Array, data_range: float | None) -> None:
-        self.clean, self.data_range = clean, data_range
+    def __init__(self, clean: Batch, data_range: float | None) -> None:
+        self.clean, self.data_range = _checked(clean, data_range), data_range
 
     def __call__(self, perturbed: Batch) -> Floats:
         images = _checked(perturbed, self.data_range)
@@ -77,13 +63,10 @@ class _Compare:
                 f"quality: ssim compares images of one form; clean ones are {self.clean.dtype} {self.clean.shape}, "
                 f"perturbed ones {images.dtype} {images.shape}"
             )
-        span = _span(images.dtype) if self.data_range is None else self.data_range
-        return np.concatenate([_similarity(self.clean[part], images[part], span) for part in _blocks(images)])
-
-
-def _blocks(images: Array) -> list[slice]:
-    size = max(1, _BLOCK // max(1, images[0].size))
-    return [slice(start, start + size) for start in range(0, len(images), size)]
+        span = self.data_range or (1.0 if images.dtype.kind == "f" else float(np.iinfo(images.dtype).max))
+        size = max(1, _BLOCK // max(1, images[0].size))
+        parts = [slice(start, start + size) for start in range(0, len(images), size)]
+        return np.concatenate([_similarity(self.clean[part], images[part], span) for part in parts])
 
 
 def _similarity(clean: Array, perturbed: Array, span: float) -> Floats:
@@ -93,7 +76,7 @@ def _similarity(clean: Array, perturbed: Array, span: float) -> Floats:
     mean_1, mean_2 = window(first), window(second)
     both = mean_1 * mean_2
     squares = mean_1 * mean_1 + mean_2 * mean_2
-    # Only the sum of the variances is needed: one filter less. Rounding may leave it a little below nothing.
+    # Only the sum of the variances is needed: one filter less. Rounding may make it slightly negative.
     variances = np.maximum(window(first * first + second * second) - squares, 0)
     covariance = window(first * second) - both
     c1, c2 = (K1 * span) ** 2, (K2 * span) ** 2
@@ -102,30 +85,26 @@ def _similarity(clean: Array, perturbed: Array, span: float) -> Floats:
 
 
 def _planes(images: Array) -> Floats:
-    """One plane per image and channel."""
     planes = images[..., None] if images.ndim == 3 else images
     return np.moveaxis(planes, -1, 1).reshape(-1, *images.shape[1:3]).astype(np.float64)
 
 
 def _window_for(height: int, width: int) -> Callable[[Floats], Floats]:
-    """What turns planes of that size into their Gaussian-weighted means around each pixel.
+    """Return a function of planes to their Gaussian-weighted means around each pixel.
 
     Small planes are filtered by two matrix products, which takes a quarter of OpenCV's time at 28×28 pixels.
     """
     if max(height, width) > _LARGE:
-        return _filtered
+        weights, border = _weights(), cv2.BORDER_REFLECT_101
+        one = partial(cv2.sepFilter2D, ddepth=cv2.CV_64F, kernelX=weights, kernelY=weights, borderType=border)
+        return lambda planes: np.stack([one(plane) for plane in planes])
     down, across = _matrix(height), np.ascontiguousarray(_matrix(width).T)
     return lambda planes: np.matmul(down, (planes.reshape(-1, width) @ across).reshape(planes.shape))
 
 
-def _filtered(planes: Floats) -> Floats:
-    weights, border = _weights(), cv2.BORDER_REFLECT_101
-    return np.stack([cv2.sepFilter2D(plane, cv2.CV_64F, weights, weights, borderType=border) for plane in planes])
-
-
 @lru_cache
 def _matrix(size: int) -> Floats:
-    """Row i holds the weights with which the pixels of a line make its i-th mean."""
+    """Return the weights of the pixels of a line in its i-th mean, as row i."""
     reached = np.pad(np.arange(size), RADIUS, mode="reflect")
     matrix = np.zeros((size, size))
     for offset, weight in enumerate(_weights()):
@@ -142,17 +121,13 @@ def _read_range(given: Any) -> float | None:
     return None if given is None else number("quality: data_range", given, above=0)
 
 
-def _span(dtype: np.dtype[Any]) -> float:
-    return 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
-
-
 def _checked(batch: Batch, data_range: float | None) -> Array:
     if are_images(batch):
         raise InputError("quality: ssim takes images of one size; these are of different sizes")
     if isinstance(batch, list):
         raise InputError("quality: ssim compares images; these inputs are texts (bertscore, bleu and edit_similarity)")
     images = np.asarray(batch)
-    if images.ndim not in (3, 4) or 0 in images.shape or (images.ndim == 4 and images.shape[3] not in _CHANNELS):
+    if images.ndim not in (3, 4) or 0 in images.shape or (images.ndim == 4 and images.shape[3] > 4):
         raise InputError(f"quality: ssim needs images (N, H, W) or (N, H, W, 1 to 4 channels), not {images.shape}")
     if images.dtype.kind == "f":
         if not np.isfinite(images).all():

@@ -1,4 +1,4 @@
-"""What measures of texts have in common: pairs, sides, and texts that come again."""
+"""Measures of texts: BLEU, edit similarity, and the base class that handles pairs and repeated texts."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from testifai.errors import InputError
-from testifai.models.base import Model
-from testifai.quality.base import FEWEST, SAMPLE, Measure, PerInputReference, sample_of
+from testifai.quality.base import SAMPLE, Compare, PerInputMeasure
 from testifai.support.batches import SIDES, Batch, Side, are_pairs
 from testifai.support.types import Floats, Record
-from testifai.support.validation import choice, whole
+from testifai.support.validation import choice
 
-# A clean text and a perturbed version of it.
-Change = tuple[str, str]
+Change = tuple[str, str]  # a clean text and a perturbed version of it
 ScoreChanges = Callable[[list[Change]], Sequence[float]]
-# Scores remembered between tests; composites repeat most texts.
-_REMEMBERED = 200_000
+_REMEMBERED = 200_000  # scores cached between tests; composites repeat most texts
+ORDERS = 4  # of BLEU's n-grams
+_TOKEN = re.compile(r"\w+|[^\w\s]")  # words, and every other character that is not white space
+LONGEST = 100_000  # characters that differ take about half a second; the time is quadratic
+_FEW = 0.01  # edits for each character
 
 
 class TextCompare:
     """Clean texts, or pairs of texts, to compare with.
 
-    A text that did not change has score 1 and is not looked at; any other clean and perturbed text are scored once.
-    A pair has the mean of its scores on the sides that are perturbed.
+    A text that did not change has score 1; other changes are scored once. A pair has the mean of its scores on the
+    sides that are perturbed.
     """
 
     def __init__(self, name: str, clean: Batch, side: Side, score: ScoreChanges) -> None:
@@ -59,33 +60,31 @@ class TextCompare:
         return [1.0 if change[0] == change[1] else values[change] for change in changes]
 
 
-class TextMeasure(Measure):
-    """A measure that scores single texts: a subclass has a `name` and `scores(changes)`."""
-
-    higher_is_better = True
+class TextMeasure(PerInputMeasure):
+    """A measure that scores single texts: a subclass has a `name` and a `scorer`."""
 
     def __init__(self, *, sample: int = SAMPLE, side: Side = "both") -> None:
-        self.sample = whole("quality: sample", sample, least=FEWEST)
-        self.side = read_side(side)
+        super().__init__(sample=sample)
+        self.side: Side = choice("quality: side", side, SIDES)
 
     @abstractmethod
-    def scores(self, changes: list[Change]) -> Sequence[float]:
-        """A number for each changed text."""
+    def scorer(self, texts: set[str], seed: int) -> ScoreChanges:
+        """Return a function of changes of the clean texts to a number each."""
 
     def describe(self) -> Record:
         return {"use": self.name, "sample": self.sample, "side": self.side}
 
-    def reference(self, clean: Batch, model: Model | None, *, seed: int) -> PerInputReference:
-        rows, texts = sample_of(self.name, clean, self.sample, seed)
-        return PerInputReference(self.name, rows, TextCompare(self.name, texts, self.side, self.scores))
+    def compare(self, clean: Batch, seed: int) -> Compare:
+        texts = {text for side in sides_of(self.name, clean, self.side) for text in side}
+        return TextCompare(self.name, clean, self.side, self.scorer(texts, seed))
+
+
+def _each(score: Callable[[str, str], float], changes: list[Change]) -> list[float]:
+    return [score(*change) for change in changes]
 
 
 def sides_of(name: str, batch: Batch, side: Side) -> list[list[str]]:
-    """The texts that may be perturbed: one list of single texts, or those of one or both sides of pairs.
-
-    >>> sides_of("bleu", [("a", "b"), ("c", "d")], "both")
-    [['a', 'c'], ['b', 'd']]
-    """
+    """Return the texts that may be perturbed: one list of single texts, or one for each such side of pairs."""
     batch = _listed(batch)
     if not isinstance(batch, list):
         what = f"{batch.dtype} of shape {batch.shape}" if isinstance(batch, np.ndarray) else type(batch).__name__
@@ -102,56 +101,35 @@ def sides_of(name: str, batch: Batch, side: Side) -> list[list[str]]:
 
 
 def _listed(batch: Batch) -> Batch:
-    """Texts in an array of objects as a list."""
     if isinstance(batch, np.ndarray) and batch.dtype.kind == "O" and batch.ndim == 1:
         listed: list[str] = batch.tolist()
         return listed
     return batch
 
 
-def read_side(side: Any) -> Side:
-    """An option that names the side of pairs that is perturbed."""
-    named: Side = choice("quality: side", side, SIDES)
-    return named
-
-
-ORDERS = 4
-# Words, and every other character that is not white space, by itself.
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-
-
 class Bleu(TextMeasure):
-    """1 where no word or mark changed, 0 where none is left."""
+    """1 if no word or punctuation mark changed, 0 if none is left."""
 
     name = "bleu"
 
-    def scores(self, changes: list[Change]) -> list[float]:
-        return [bleu(*change) for change in changes]
+    def scorer(self, texts: set[str], seed: int) -> ScoreChanges:
+        return partial(_each, bleu)
 
 
 def bleu(clean: str, perturbed: str) -> float:
-    """The BLEU of a perturbed text against the clean one, from 0 to 1.
-
-    >>> round(bleu("the cat sat on the mat", "the cat sat on a mat"), 3)
-    0.537
-    """
-    return _of_tokens(_TOKEN.findall(clean), _TOKEN.findall(perturbed))
-
-
-def _of_tokens(clean: list[str], perturbed: list[str]) -> float:
-    if not clean and not perturbed:
-        return 1.0
+    """Return the BLEU of a perturbed text against the clean one, from 0 to 1."""
+    wanted, found = _TOKEN.findall(clean), _TOKEN.findall(perturbed)
+    if not found:
+        return float(not wanted)
     logarithms, halvings = [], 0
-    for order in range(1, min(ORDERS, len(perturbed)) + 1):
-        wanted, found = _runs(clean, order), _runs(perturbed, order)
-        matches = (found & wanted).total()
+    for order in range(1, min(ORDERS, len(found)) + 1):
+        runs = _runs(found, order)
+        matches = (runs & _runs(wanted, order)).total()
         if not matches and order == 1:
             return 0.0
         halvings += not matches
-        logarithms.append(math.log((matches or 0.5**halvings) / found.total()))
-    if not logarithms:
-        return 0.0
-    brevity = min(0.0, 1 - len(clean) / len(perturbed))
+        logarithms.append(math.log((matches or 0.5**halvings) / runs.total()))
+    brevity = min(0.0, 1 - len(wanted) / len(found))
     return math.exp(brevity + sum(logarithms) / len(logarithms))
 
 
@@ -159,44 +137,21 @@ def _runs(tokens: list[str], length: int) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(tokens[start:] for start in range(length)), strict=False))
 
 
-# Where all of so many characters differ, a text takes about half a second; the time grows with the square.
-LONGEST = 100_000
-_FEW = 0.01  # edits for each character
-
-
 class EditSimilarity(TextMeasure):
-    """1 where no character changed, 0 where every one did."""
+    """1 if no character changed, 0 if every one did."""
 
     name = "edit_similarity"
 
-    def scores(self, changes: list[Change]) -> list[float]:
-        return [edit_similarity(*change) for change in changes]
-
-    def reference(self, clean: Batch, model: Model | None, *, seed: int) -> PerInputReference:
-        _, texts = sample_of(self.name, clean, self.sample, seed)
-        longest = max(len(text) for side in sides_of(self.name, texts, self.side) for text in side)
+    def scorer(self, texts: set[str], seed: int) -> ScoreChanges:
+        longest = max(map(len, texts))
         if longest > LONGEST:
             raise InputError(
                 f"quality: edit_similarity takes texts of up to {LONGEST:,} characters; one has {longest:,} (try bleu)"
             )
-        return super().reference(clean, model, seed=seed)
+        return partial(_each, edit_similarity)
 
 
 def edit_similarity(clean: str, perturbed: str) -> float:
-    """1 - distance / length of the longer text.
-
-    >>> round(edit_similarity("kitten", "sitting"), 3)
-    0.571
-    """
-    longer = max(len(clean), len(perturbed))
-    return 1 - distance(clean, perturbed) / longer if longer else 1.0
-
-
-def distance(first: str, second: str) -> int:
-    """Levenshtein's distance in characters.
-
-    >>> distance("kitten", "sitting")
-    3
-    """
-    # Tried with few edits first: a perturbation seldom makes more, and these are found much faster.
-    return Levenshtein.distance(first, second, score_hint=int(_FEW * max(len(first), len(second))))
+    """Return 1 - distance / length of the longer text."""
+    # The hint is the similarity that is tried first: few edits are found much faster.
+    return float(Levenshtein.normalized_similarity(clean, perturbed, score_hint=1 - _FEW))

@@ -39,19 +39,16 @@ __all__ = [
 
 
 def default(*, surrogate: Any = None, stopping: Any = None, parts: bool = False) -> str:
-    """The strategy where none is named: adaptive, or ordered for what adaptive does not do.
+    """Return the default strategy: adaptive, or ordered if adaptive does not support an option.
 
-    That is a rule that ends tests one by one, a surrogate that leaves measured tests alone, and work split among
-    machines.
+    These are rules that end tests one by one, surrogates that do not pool trials, and work split among machines.
     """
     chosen = surrogates.resolve(surrogate)
     pools = surrogate is None or (chosen is not None and chosen.pools)
-    by_test = stopping is not None and stopping != "none"
-    can = pools and not by_test and not parts
-    return "adaptive" if can else "ordered"
+    return "adaptive" if pools and stopping in (None, "none") and not parts else "ordered"
 
 
 def resolve(strategy: Any) -> Strategy:
-    """A strategy by name, by {"use": name, option: value}, or as an object."""
+    """Return a strategy by name, by {"use": name, option: value}, or as an object."""
     made = STRATEGIES.make(strategy) if isinstance(strategy, str | Mapping) else strategy
     return adapt(made, STRATEGIES)

@@ -1,11 +1,10 @@
-"""A few inputs for every test, then more where the stated error is largest."""
+"""A few inputs for every test, then more for those with the largest estimated error."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,28 +26,28 @@ from testifai.surrogates import Surrogate, resolve
 from testifai.surrogates.fitting import SCORE, evidence
 from testifai.surrogates.process import sketch
 
-# The half-width to reach where neither a budget nor a target is given; runs of so few inferences are done whole.
-TARGET = 0.02
-WHOLE = 20_000
-UNLISTED = 100_000  # inferences where neither is given and the space is too large to look at every test
-# Trials per test to begin with where there is a target, and by how much, at least and at most, a round adds to what has
-# been spent. Half-widths shrink about with the cubic root of the trials (measured on the MNIST grid).
+# Without a budget and a target:
+TARGET = 0.02  # half-width to reach
+WHOLE = 20_000  # inferences up to which a run is complete
+UNLISTED = 100_000  # inferences if the space is too large to list
+# With a target: trials per test in the first round, and least and greatest growth of the trials in another round.
+# Half-widths shrink about with the cubic root of the trials (measured on the MNIST grid).
 FIRST = FEWEST
 ADDS = 0.25, 9.0
 SHRINK = 3
-# With a budget, this share of it is spread evenly; the rest goes in so many rounds to where it is needed. One, planned
+# With a budget, this share of it is spread evenly; the rest is spent in ROUNDS according to need. One round, planned
 # from a sketch, has errors 1 % larger than two planned from fits, and takes a tenth of their time. With few trials per
-# test nothing is kept back: where they are needed could not be told yet. Nor with many: the process then does better
-# with even ones (measured on five grids).
+# test everything is spread evenly, as needs are unknown, and with many, as the process then does better (measured on
+# five grids).
 EVEN_SHARE = 0.5
-THIN = 5  # inputs per test below which low orders are preferred to a little of everything
+THIN = 5  # inputs per test below which low orders are preferred
 ROUNDS = 1
 FEW, MANY = 25, 100
 
 
 @dataclass(frozen=True)
 class Round:
-    """Tests and the inputs each of them gets."""
+    """Tests and the inputs of each."""
 
     tests: Ids
     places: list[Places]
@@ -56,15 +55,15 @@ class Round:
 
 @dataclass(frozen=True)
 class Adaptive(Strategy):
-    """Spend a budget, or go on until the target half-width holds for every test or for the queries given.
+    """Spend a budget, or continue until every test, or the given queries, reach the target half-width.
 
-    Rounds are synchronous: each is planned from the outcomes of those before it and from nothing else, so a run can be
-    resumed anywhere and the number of workers changes nothing. Half-widths are looked at after every round, a few
-    times at most, at a confidence that allows for it.
+    Rounds are synchronous: each is planned only from the outcomes of those before it, so a run can be resumed anywhere
+    and does not depend on the number of workers. Half-widths are checked after every round, a few times at most, at a
+    confidence that allows for it.
     """
 
     for_queries: Sequence[str] = ()
-    weights: str | None = None  # of tests drawn at random
+    weights: str | None = None  # of tests sampled at random
     name = "adaptive"
     surrogate = "process"
     uses_target = True
@@ -79,20 +78,26 @@ class Adaptive(Strategy):
             choice("strategy: weights", self.weights, WEIGHTS)
 
     def propose(self, progress: Progress) -> Work | None:
-        self._chosen(progress)  # which refuses queries that select no test
+        self._chosen(progress)  # raises InputError if a query selects no test
         if progress.outcomes.total() >= self.expected(progress):
             return None
-        # Of the rounds that are done, what is known does not change: begin after the last of them.
-        number, known = progress.decided.get(self._done(progress), (0, Outcomes(progress.inputs)))
-        while (planned := self._round(progress, known, number)) is not None:
+        # The outcomes of complete rounds do not change: start after the last of them.
+        done = self.name, "done", progress.budget, progress.target
+        number, known = progress.decided.get(done, (0, Outcomes(progress.inputs)))
+        while True:
+            key = (self.name, number, progress.budget, progress.target)
+            if key not in progress.decided:
+                progress.decided[key] = self._plan(progress, known, number)
+            planned: Round | None = progress.decided[key]
+            if planned is None:
+                return None
             missing = _missing(planned, progress.outcomes, known)
             if any(map(len, missing)):
-                # What another budget has bought is spent, even where this plan would not have asked for it.
+                # Outcomes of another budget count, even if this plan does not include them.
                 return _affordable(planned.tests, missing, self.expected(progress) - progress.outcomes.total())
             known = _with(planned, progress.outcomes, known)
             number += 1
-            progress.decided[self._done(progress)] = number, known
-        return None
+            progress.decided[done] = number, known
 
     def expected(self, progress: Progress) -> int:
         everything, budget = progress.space.size * progress.inputs, progress.budget
@@ -107,7 +112,7 @@ class Adaptive(Strategy):
         process = surrogate if surrogate.name == self.surrogate else fitted(progress, known)
         watch = self._watched(progress, known, 1)
         lacking = float(self._lacking(progress, process, known, watch, 1 - risk(1)).sum())
-        # A round adds at most so many times what all but the clean test got; the last finds that nothing is lacking.
+        # A round multiplies the trials of all but the clean test at most by 1 + ADDS[1]; the last adds none.
         others = spent - int(known.counts([0])[1][0])
         rounds = math.ceil(math.log1p(lacking / max(others, 1)) / math.log1p(ADDS[1]))
         return ExpectedCost(min(most, round(spent + lacking)), 1 + rounds)
@@ -116,7 +121,6 @@ class Adaptive(Strategy):
         return {"use": self.name, "for_queries": list(self.for_queries), "weights": self.weights}
 
     def _chosen(self, progress: Progress) -> list[Selection]:
-        """What the queries select."""
         if "selections" not in progress.decided:
             progress.decided["selections"] = selections(progress.space, self.for_queries)
         chosen: list[Selection] = progress.decided["selections"]
@@ -124,18 +128,6 @@ class Adaptive(Strategy):
 
     def _watched(self, progress: Progress, known: Outcomes, number: int) -> TrackedTests:
         return watched(progress, known, number, self._chosen(progress), self.weights)
-
-    def _round(self, progress: Progress, known: Outcomes, number: int) -> Round | None:
-        """The round of this number, given the outcomes of all before it; None: done."""
-        key = (self.name, number, progress.budget, progress.target)
-        if key not in progress.decided:
-            progress.decided[key] = self._plan(progress, known, number)
-        planned: Round | None = progress.decided[key]
-        return planned
-
-    def _done(self, progress: Progress) -> tuple[Any, ...]:
-        """The name of what is known of the rounds that are done."""
-        return self.name, "done", progress.budget, progress.target
 
     def _plan(self, progress: Progress, known: Outcomes, number: int) -> Round | None:
         most, spent = self.expected(progress), known.total()
@@ -161,30 +153,29 @@ class Adaptive(Strategy):
             lacking = self._lacking(progress, process, known, watch, 1 - risk(number))
             if not lacking.any():
                 return None
-            need = watch.weights * np.sqrt(_foretold(process, progress, watch)) if self.for_queries else lacking
+            need = watch.weights * np.sqrt(_predicted(process, progress, watch)) if self.for_queries else lacking
             others = spent - int(known.counts([0])[1][0])
             size = min(most - spent, round(others * float(np.clip(lacking.sum() / others, *ADDS))))
         return _where_needed(progress, known, size, share.pool, watch.ids, need, number)
 
     def _target(self, progress: Progress) -> float | None:
-        """The half-width to reach; None: a budget is spent instead."""
-        everywhere = progress.space.listed
-        if progress.target is not None and not everywhere and not self.for_queries:
+        """Return the half-width to reach; None: a budget is spent instead."""
+        if progress.target is not None and not progress.space.listed and not self.for_queries:
             raise InputError(
                 f"target: it is for every test, and a space of {progress.space.size:,} tests has too many to look at "
                 "each; give a budget instead, or say what it is for with for_queries"
             )
-        unasked = progress.target is None and progress.budget is None and everywhere
+        unasked = progress.target is None and progress.budget is None and progress.space.listed
         return TARGET if unasked else progress.target
 
     def _lacking(
         self, progress: Progress, process: Surrogate, known: Outcomes, watch: TrackedTests, confidence: float
     ) -> Floats:
-        """How many trials each watched test lacks until half-widths are at most the target; all 0: reached."""
+        """Return how many trials each tracked test lacks until half-widths reach the target; all 0: reached."""
         space, target = progress.space, self._target(progress)
         assert target is not None
         _, trials = known.counts(watch.ids)
-        # Where outputs are compared with clean ones, the clean test always passes.
+        # If outputs are compared with clean ones, the clean test always passes.
         own = None
         if not progress.needs_clean:
             counted = progress.counted(known)
@@ -206,43 +197,38 @@ class Adaptive(Strategy):
 
 
 def _variances(progress: Progress, known: Outcomes, watch: TrackedTests) -> Floats:
-    """How far off each watched test may be: by a sketch where counts are even, else by a fit of the process.
-
-    A fit would take longer than the inferences of a fast model.
-    """
+    """Return the variance of each tracked test, by a sketch if counts are even, else by a fit, which is slow."""
     space = progress.space
     passes, trials = known.counts(watch.ids)
     found = None
     if space.listed and not space.order_sensitive and trials.all():
         found = sketch([axis.severities for axis in space.axes], space.matrix(watch.ids), passes, trials)
-    return _foretold(fitted(progress, known), progress, watch) if found is None else found[1]
+    return _predicted(fitted(progress, known), progress, watch) if found is None else found[1]
 
 
-def _foretold(process: Surrogate, progress: Progress, watch: TrackedTests) -> Floats:
-    """The variance that the process foretells of each watched test."""
+def _predicted(process: Surrogate, progress: Progress, watch: TrackedTests) -> Floats:
     _, variance = process.predict(progress.space.matrix(watch.ids))
     assert variance is not None
     return variance
 
 
 def first_tests(space: Space) -> int:
-    """How many tests a run begins with, where it can afford to: all that are watched."""
+    """Return the number of tests in the first round of a run that can afford them."""
     return space.size if space.listed else MOST
 
 
 def risk(look: int) -> float:
-    """The error that the look of this number may make, so that all of them together make 5 %.
+    """Return the error probability of the look of this number, so that that of all looks is 5 %.
 
-    Looks at trials that accumulate are not independent (Pocock, Biometrika 64, 1977): ten of them, each with up to
-    twice the trials of the one before, err in 5 % of runs at .0065 each. There are rarely more.
+    Looks at accumulating trials are dependent (Pocock, Biometrika 64, 1977): ten of them, each with up to twice the
+    trials of the one before, err in 5 % of runs at .0065 each. There are rarely more.
     """
     return 0.0065 / 2.0 ** max(0, look - 10)
 
 
 def _missing(planned: Round, outcomes: Outcomes, known: Outcomes) -> list[Places]:
-    """What has not been tried of a round, given what is known from those before it."""
     if outcomes.total() == known.total():
-        return planned.places  # it has not begun
+        return planned.places  # it has not started
     return [
         block[~outcomes.attempted(test, block)]
         for test, block in zip(planned.tests.tolist(), planned.places, strict=True)
@@ -250,41 +236,36 @@ def _missing(planned: Round, outcomes: Outcomes, known: Outcomes) -> list[Places
 
 
 def _with(planned: Round, outcomes: Outcomes, known: Outcomes) -> Outcomes:
-    """What is known once a round is done: of all outcomes, those of this round and of the ones before it."""
+    """Return the outcomes of a complete round and of those before it."""
     if outcomes.total() == known.total() + sum(map(len, planned.places)):
         return outcomes.snapshot()  # there are no others
+    scored = SCORE in outcomes.kept_names()
     for test, block in zip(planned.tests.tolist(), planned.places, strict=True):
-        known.record(test, block, outcomes.passed(test, block), _scores(outcomes, test, block))
+        kept = {SCORE: outcomes.kept_at(test, SCORE, block)} if scored else {}
+        known.record(test, block, outcomes.passed(test, block), kept)
     return known
 
 
 def _affordable(tests: Ids, places: list[Places], left: int) -> Work | None:
-    """As much of the work as there is budget left for."""
     before = np.cumsum([0, *map(len, places)])
     cut = [np.sort(asked[: max(0, left - start)]) for asked, start in zip(places, before.tolist(), strict=False)]
     wanted = [row for row, asked in enumerate(cut) if len(asked)]
     return Work(tests[wanted], [cut[row] for row in wanted]) if wanted else None
 
 
-def _scores(outcomes: Outcomes, test: int, places: Places) -> dict[str, NDArray[np.float32]]:
-    """The oracle's values of some trials, where the run keeps them."""
-    return {SCORE: outcomes.kept_at(test, SCORE, places)} if SCORE in outcomes.kept_names() else {}
-
-
 def fitted(progress: Progress, known: Outcomes) -> Surrogate:
-    """The process, fitted on what is known."""
     space = progress.space
     process = resolve("process", progress.seed, [axis.severities for axis in space.axes])
     assert process is not None
     tests = np.array(sorted(known), np.int64)
-    # The plan of a run says what was bought with it: also of very many outcomes it rests on each of them.
+    # The plan must depend on all outcomes, however many there are.
     return evidence(process, progress.counted(known), tests, space.matrix(tests), most_single=None).fit(process)
 
 
 def even(progress: Progress, budget: int, share: Shares, weights: str | None = None) -> Round:
-    """The clean test's share, and what is left of the budget spread evenly over all others, on inputs of the pool.
+    """Spread a budget evenly over all tests after the clean test's share, on inputs of the pool.
 
-    Where that is less than a few inputs each, it goes to low orders first.
+    If that is less than a few inputs each, low orders come first.
     """
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3]))
     tests = progress.space.size
@@ -296,9 +277,9 @@ def even(progress: Progress, budget: int, share: Shares, weights: str | None = N
 def _where_needed(
     progress: Progress, known: Outcomes, size: int, pool: int, tests: Ids, need: Floats, number: int
 ) -> Round | None:
-    """So many further trials, shared out among tests in proportion to need, on inputs that they have not seen.
+    """Distribute `size` further trials over tests in proportion to need, on inputs that they have not seen.
 
-    Inputs of the pool come first; where outputs are compared with clean ones, no others are paid for.
+    Inputs of the pool come first; if outputs are compared with clean ones, no others are used.
     """
     _, trials = known.counts(tests)
     reach = int(trials[0]) if progress.needs_clean else progress.inputs
@@ -311,7 +292,7 @@ def _where_needed(
     places = []
     for test, share in zip(tests[chosen].tolist(), added[chosen].tolist(), strict=True):
         tried, _ = known.trials(test)
-        # Of so many at random, enough were not seen; if not, the pool has no others.
+        # Enough of so many at random are unseen, unless the pool has no others.
         drawn = generator.choice(pool, min(pool, share + len(tried)), replace=False)
         fresh = drawn[~known.attempted(test, drawn)][:share]
         beyond = np.arange(pool, min(reach, pool + len(tried) + share))
@@ -320,7 +301,7 @@ def _where_needed(
 
 
 def shared_out(size: int, need: Floats, room: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Whole shares in proportion to need, none above its room; what does not fit goes to the others."""
+    """Return integer shares in proportion to need, none above its room; the excess goes to the others."""
     shares = np.zeros(len(need), np.int64)
     left = min(size, int(room.sum()))
     need = np.where(room > 0, np.maximum(need, 1e-9), 0.0)
@@ -329,7 +310,7 @@ def shared_out(size: int, need: Floats, room: NDArray[np.int64]) -> NDArray[np.i
         wanted = left * np.where(open_, need, 0) / need[open_].sum()
         step = np.minimum(np.floor(wanted).astype(np.int64), room - shares)
         if not step.any():
-            # Fewer than one each: the neediest take what is left, ties by their number.
+            # Fewer than one each: the remainder goes to the greatest needs, ties by number.
             order = np.lexsort((np.arange(len(need)), -np.where(open_, wanted, -1)))[:left]
             step[order[open_[order]]] = 1
         shares += step

@@ -1,4 +1,4 @@
-"""What a strategy is: it looks at what has been measured and names the work to do next."""
+"""The base class of strategies: from what has been measured to the work to do next."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from testifai.space import Space
 from testifai.support.registry import borrow
 from testifai.support.serialization import plain
 from testifai.support.types import Bools, Record
-from testifai.support.validation import whole
 from testifai.surrogates import Surrogate
 
 
 @dataclass(frozen=True)
 class Progress:
-    """All a strategy may look at. The same progress always leads to the same next step, so runs resume anywhere."""
+    """The input of a strategy. The same progress always leads to the same next step, so runs resume anywhere."""
 
     space: Space
     outcomes: Outcomes
@@ -31,24 +30,23 @@ class Progress:
     target: float | None = None
     stopping: StoppingRule | None = None
     needs_clean: bool = False
-    scored: bool = False  # what counts is the oracle's score, not whether inputs passed
+    scored: bool = False  # the oracle's score counts, not whether inputs passed
     seed: int = 0
-    # What was decided at earlier points of the run: outcomes never change, so what was decided once stays decided.
+    # Earlier decisions of the run: outcomes never change, so decisions remain valid.
     decided: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def inputs(self) -> int:
-        """How many inputs there are."""
         return self.outcomes.inputs
 
     def counted(self, outcomes: Outcomes) -> Outcomes:
-        """Outcomes as what the run is planned for counts them."""
+        """Return outcomes as passes, or as scores if the run is planned for them."""
         return ScoredOutcomes.of(outcomes) if self.scored else outcomes
 
 
 @dataclass(frozen=True)
 class ExpectedCost:
-    """About how many inferences a whole run will take, and how many fits of a surrogate to plan it."""
+    """The expected number of inferences of a whole run, and of fits of a surrogate to plan it."""
 
     inferences: int
     fits: int = 0
@@ -83,21 +81,21 @@ class Strategy(ABC):
     def describe(self) -> Record:
         """Return the strategy as plain data: its name and, of a dataclass, its options."""
         options: Record = (
-            {field.name: plain(getattr(self, field.name)) for field in fields(self)} if is_dataclass(self) else {}
+            {one.name: plain(getattr(self, one.name)) for one in fields(self)} if is_dataclass(self) else {}
         )
         return {"use": self.name, **options}
 
 
 class FixedTests(Strategy):
-    """Strategies that fix their tests beforehand and run each until its stopping rule, the data or the budget ends it.
+    """A strategy that runs fixed tests until the stopping rule, the data or the budget ends them.
 
-    Inputs are visited in rounds of the rule's batch, all running tests together, so that a budget buys every test
-    the same number of inputs instead of the first tests all of them.
+    Inputs are visited in rounds of the rule's batch, all running tests together, so that a budget buys every test the
+    same number of inputs.
     """
 
     @abstractmethod
     def tests(self, progress: Progress) -> Ids:
-        """The configurations to run, the clean one first."""
+        """Return the configurations to run, the clean one first."""
 
     def expected(self, progress: Progress) -> int:
         everything = len(self.tests(progress)) * progress.inputs
@@ -111,7 +109,7 @@ class FixedTests(Strategy):
         running = np.ones(len(tests), bool)
         for start in range(0, inputs, round_size):
             end = min(inputs, start + round_size)
-            # Tests stopped in earlier rounds keep what they have; everyone else has all inputs before `start`.
+            # Running tests have all inputs before `start`, stopped ones fewer.
             spent = int(np.minimum(trials, start).sum())
             share, chosen = _afford(progress.budget, spent, np.flatnonzero(running), end - start)
             if share == 0:
@@ -131,20 +129,20 @@ class FixedTests(Strategy):
 
 
 def _going_on(progress: Progress, rule: StoppingRule, tests: Ids, running: Bools, end: int) -> Bools:
-    """Which of the running tests the rule lets go on after their first `end` inputs."""
+    """Return which of the running tests continue after their first `end` inputs."""
     places, rows = np.arange(end), np.flatnonzero(running)
     outcomes = progress.counted(progress.outcomes)
     passed = np.stack([outcomes.results(int(tests[row]), places) for row in rows])
     further = running.copy()
     further[rows] = ~rule.stops(passed, progress.inputs)
     if further.any() and progress.needs_clean:
-        # Every other test is judged against the clean outputs, so the clean one goes on with them.
+        # Every other test is compared with the clean outputs, so the clean one continues with them.
         further[tests == 0] = True
     return further
 
 
 def _afford(budget: int | None, spent: int, running: Ids, wanted: int) -> tuple[int, Ids]:
-    """How many inputs each running test can have, and which tests, when not even one input for all is left."""
+    """Return how many inputs each running test gets, and which tests if there is not one input for all."""
     if budget is None:
         return wanted, running
     left = budget - spent
@@ -154,14 +152,8 @@ def _afford(budget: int | None, spent: int, running: Ids, wanted: int) -> tuple[
     return 1, running[:left]
 
 
-def check_budget(budget: int | None) -> None:
-    """A budget is a whole number, enough for a clean and a perturbed input."""
-    if budget is not None:
-        whole("budget", budget, least=2)
-
-
 def adapt(strategy: Any, known: Iterable[str] = ()) -> Strategy:
-    """A strategy as it is; another object with propose() by way of an adapter."""
+    """Return a strategy, or adapt another object with propose()."""
     if isinstance(strategy, Strategy):
         return strategy
     if isinstance(strategy, type) or not hasattr(strategy, "propose"):
@@ -170,7 +162,7 @@ def adapt(strategy: Any, known: Iterable[str] = ()) -> Strategy:
 
 
 class ForeignStrategy(Strategy):
-    """An object with propose(); other attributes of a strategy are used if it has them."""
+    """An object with propose(), and any other attributes of a strategy."""
 
     def __init__(self, given: Any) -> None:
         self.given = given

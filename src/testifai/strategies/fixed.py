@@ -9,10 +9,11 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids
 from testifai.strategies.base import FixedTests, Progress
-from testifai.strategies.draws import drawn, equal_shares
+from testifai.strategies.draws import distinct, drawn, equal_shares
 from testifai.support.validation import whole
 
-MOST_TESTS = 5_000_000
+MOST_TESTS = 5_000_000  # that are run, or shuffled; of more, repeats are rare and cheap to replace
+STREAM = 1 << 32  # the random numbers of order t are stream STREAM + t of the run's seed
 
 
 @dataclass(frozen=True)
@@ -30,15 +31,12 @@ class Full(FixedTests):
         return progress.space.ids_up_to(None)
 
 
-STREAM = 1 << 32  # the random numbers of order t are stream STREAM + t of the run's seed
-
-
 @dataclass(frozen=True)
 class Ordered(FixedTests):
-    """Run all configurations with at most `max_order` perturbations at once (TestifAI, section 4.2).
+    """Run all configurations with at most `max_order` perturbations (TestifAI, section 4.2).
 
-    `extra` tests of higher order are run too, equally many of each order, drawn at random: they show whether low orders
-    predict high ones. More of them contain fewer of them, so a run can be continued with more.
+    `extra` random tests of higher order are run too, equally many of each order: they show whether low orders predict
+    high ones. A larger number includes the tests of a smaller one, so a run can be continued with more.
 
     >>> Ordered(extra=10).describe()
     {'use': 'ordered', 'max_order': 2, 'extra': 10}
@@ -62,13 +60,9 @@ class Ordered(FixedTests):
         return np.concatenate([space.ids_up_to(self.max_order), *extra])
 
 
-# Up to here the space is shuffled as a whole; beyond, repeats are so rare that drawing again costs nothing.
-MOST_SHUFFLED = 5_000_000
-
-
 @dataclass(frozen=True)
 class Random(FixedTests):
-    """Run the clean configuration and uniformly drawn others, `tests_run` in all (None: as many as order <= 2 has)."""
+    """Run the clean configuration and uniformly sampled others, `tests_run` in all (None: as many as of order <= 2)."""
 
     tests_run: int | None = None
     name = "random"
@@ -82,9 +76,7 @@ class Random(FixedTests):
         low_order = sum(space.count(order) for order in range(min(2, len(space.axes)) + 1))
         wanted = min(self.tests_run or low_order, space.size)
         generator = np.random.Generator(np.random.Philox(key=[progress.seed, 1]))
-        if space.size <= MOST_SHUFFLED:
+        if space.size <= MOST_TESTS:
             return np.concatenate([[0], np.sort(1 + generator.permutation(space.size - 1)[: wanted - 1])])
-        drawn: set[int] = set()
-        while len(drawn) < wanted - 1:
-            drawn.update(int(i) for i in generator.integers(1, space.size, wanted - 1 - len(drawn)))
-        return np.array([0, *sorted(drawn)], np.int64)
+        others = distinct(lambda n: generator.integers(1, space.size, n), wanted - 1)
+        return np.array([0, *sorted(others)], np.int64)

@@ -1,4 +1,4 @@
-"""The tests that a strategy keeps an eye on, in a space of any size."""
+"""The tests that a strategy tracks, in a space of any size."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from testifai.strategies.base import Progress
 from testifai.strategies.draws import by_weight
 from testifai.support.types import Floats
 
-FRESH = 1_000  # others, drawn at random, that are watched beside the measured ones in a larger space
-SAMPLED = 2_000  # tests that stand for those of a query where it selects more
+FRESH = 1_000  # random tests that are tracked besides the measured ones in a space too large to list
+SAMPLED = 2_000  # tests that represent those of a query
 STREAM = 1 << 40  # the random numbers of round n are stream STREAM + n of the run's seed
 
 
 @dataclass(frozen=True)
 class TrackedTests:
-    """Tests by number, ascending, the clean one first, and how much each of them counts."""
+    """Tests by number, ascending, the clean one first, and their weights."""
 
     ids: Ids
     weights: Floats
@@ -32,11 +32,18 @@ class TrackedTests:
 def watched(
     progress: Progress, known: Outcomes, number: int, chosen: Sequence[Selection], weights: str | None
 ) -> TrackedTests:
-    """All tests; of a space too large for that those measured, and others drawn for the round of this number.
+    """Return all tests; of a space too large for that the measured ones, and others sampled for this round.
 
-    Tests count alike, or by their share in what the queries select.
+    Weights are equal, or shares in what the queries select.
     """
-    ids = _ids(progress, known, number, chosen, weights)
+    space = progress.space
+    if space.listed:
+        ids = np.arange(space.size)
+    else:
+        generator = np.random.Generator(np.random.Philox(key=[progress.seed, STREAM + number]))
+        fresh = [one.sample(-(-FRESH // len(chosen)), generator) for one in chosen]
+        fresh = fresh or [by_weight(space, FRESH, weights, generator)]
+        ids = np.union1d(np.array([0, *known], np.int64), np.concatenate(fresh))
     counts = np.zeros(len(ids)) if chosen else np.ones(len(ids))
     for selection in chosen:
         there = selection.contains(ids).astype(np.float64)
@@ -44,25 +51,13 @@ def watched(
     return TrackedTests(ids, counts)
 
 
-def _ids(progress: Progress, known: Outcomes, number: int, chosen: Sequence[Selection], weights: str | None) -> Ids:
-    space = progress.space
-    if space.listed:
-        return np.arange(space.size)
-    generator = np.random.Generator(np.random.Philox(key=[progress.seed, STREAM + number]))
-    fresh = [one.sample(-(-FRESH // len(chosen)), generator) for one in chosen]
-    return np.union1d(
-        np.array([0, *known], np.int64), np.concatenate(fresh or [by_weight(space, FRESH, weights, generator)])
-    )
-
-
 def selections(space: Space, expressions: Sequence[str]) -> list[Selection]:
-    """What each query selects; one that selects no test is an InputError."""
+    """Return what each query selects; raise InputError if a query selects no test."""
     found = []
     for expression in expressions:
-        # What quality excludes is not known here: all that may be asked about is looked at.
+        # Quality is unknown here: tests that it may exclude are included.
         asked = queries.compile(expression, [*space.column_names, "quality"], space.levels, space.sequenced)
-        compiled = asked.without("quality")
-        chosen = Selection(space, compiled)
+        chosen = Selection(space, asked.without("quality"))
         if not chosen.count:
             raise InputError(f'for_queries: "{queries.printable(expression, 200)}" selects no test')
         found.append(chosen)
@@ -70,7 +65,7 @@ def selections(space: Space, expressions: Sequence[str]) -> list[Selection]:
 
 
 def representative_tests(selection: Selection, seed: int) -> Ids:
-    """Tests that stand for what a query selects: all of them, or a sample in a space too large for that."""
+    """Return tests that represent a selection: all of them, or a sample in a space too large for that."""
     if selection.space.listed:
         return selection.ids()
     return selection.sample(SAMPLED, np.random.Generator(np.random.Philox(key=[seed, STREAM])))

@@ -28,15 +28,11 @@ __all__ = ["SURROGATES", "Forest", "PoolingSurrogate", "Surrogate", "Trials", "r
 
 
 def resolve(
-    surrogate: Any,
-    seed: int = 0,
-    levels: Sequence[Sequence[int]] | None = None,
-    *,
-    finite: bool = True,
+    surrogate: Any, seed: int = 0, levels: Sequence[Sequence[int]] | None = None, *, finite: bool = True
 ) -> Surrogate | None:
-    """A surrogate by name, by {"use": name, option: value}, or as an object; None or "none" predicts nothing.
+    """Return a surrogate by name, by {"use": name, option: value}, or as an object; None for None or "none".
 
-    `levels` are the axes' severities; `finite` asks for the rates on exactly the inputs at hand, where it can tell.
+    `levels` are the axes' severities; `finite` selects the rates on exactly the inputs at hand, if supported.
     """
     if surrogate is None or surrogate == "none":
         return None

@@ -1,4 +1,4 @@
-"""Surrogates from elsewhere: any object with fit and predict."""
+"""Adapters: any object with fit and predict as a surrogate."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from testifai.errors import InputError
 from testifai.runs.outcomes import Trials
 from testifai.support.registry import borrow
-from testifai.support.types import Array, Floats
+from testifai.support.types import Floats
 from testifai.surrogates.base import Surrogate, takes_single
 
 
 class Classifier(Surrogate):
-    """The probability of a pass, by any classifier that takes sample weights; it gives no variance.
+    """The probability of a pass by any classifier that supports sample weights, without variance.
 
     Rows of equal (configuration, outcome) are merged with their number as weight: the same model, thousands of times
-    less work.
+    faster.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> logistic = Classifier(LogisticRegression(C=1e6)).fit([[0], [1]], passes=[90, 20], trials=[100, 100])
@@ -40,12 +40,16 @@ class Classifier(Surrogate):
         self.name = type(given).__name__
 
     def unfitted(self) -> Any:
-        """What a fit trains."""
+        """Return the classifier to train."""
         return copy(self.given)
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike) -> Self:
-        rows, outcomes, weights = weighted_rows(features, passes, trials)
-        # Of one class alone there is nothing to learn, and some refuse to.
+        configurations, won, tried = np.asarray(features), np.asarray(passes), np.asarray(trials)
+        weights = np.concatenate([won, tried - won])
+        seen = weights > 0
+        rows, weights = np.concatenate([configurations] * 2)[seen], weights[seen]
+        outcomes = np.repeat([1, 0], len(configurations))[seen]
+        # Some classifiers raise on a single class.
         self.always_ = float(outcomes[0]) if len(set(outcomes.tolist())) == 1 else None
         if self.always_ is None:
             self.classifier_ = self.unfitted()
@@ -53,7 +57,6 @@ class Classifier(Surrogate):
         return self
 
     def predict(self, features: ArrayLike) -> tuple[Floats, None]:
-        """The pass rate of each configuration, and no variance."""
         rows = np.asarray(features)
         if self.always_ is not None:
             return np.full(len(rows), self.always_), None
@@ -61,20 +64,8 @@ class Classifier(Surrogate):
         return np.asarray(rates, np.float64), None
 
 
-def weighted_rows(features: ArrayLike, passes: ArrayLike, trials: ArrayLike) -> tuple[Array, NDArray[np.int64], Array]:
-    """Configurations with their outcome, 1 or 0, and how often it was seen.
-
-    >>> [array.tolist() for array in weighted_rows([[0], [1]], passes=[9, 10], trials=[10, 10])]
-    [[[0], [1], [0]], [1, 1, 0], [9, 10, 1]]
-    """
-    rows, won, tried = np.asarray(features), np.asarray(passes), np.asarray(trials)
-    weights = np.concatenate([won, tried - won])
-    seen = weights > 0
-    return np.concatenate([rows, rows])[seen], np.repeat([1, 0], len(rows))[seen], weights[seen]
-
-
 def adapt(surrogate: Any, known: Iterable[str] = ()) -> Surrogate:
-    """A surrogate as it is; a classifier, or another object with fit and predict, by way of an adapter."""
+    """Return a surrogate, or adapt a classifier or another object with fit and predict."""
     if isinstance(surrogate, Surrogate):
         return surrogate
     if isinstance(surrogate, type) or not (hasattr(surrogate, "fit") and hasattr(surrogate, "predict")):
@@ -85,7 +76,7 @@ def adapt(surrogate: Any, known: Iterable[str] = ()) -> Surrogate:
 
 
 class ForeignSurrogate(Surrogate):
-    """An object with fit and predict; other attributes of a surrogate are used if it has them."""
+    """An object with fit and predict, and any other attributes of a surrogate."""
 
     def __init__(self, given: Any) -> None:
         self.given = given

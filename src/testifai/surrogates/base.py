@@ -1,11 +1,12 @@
-"""What a surrogate is: it predicts pass rates of configurations from measured ones."""
+"""The base classes of surrogates, which predict pass rates of configurations from measured ones."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -16,26 +17,8 @@ from testifai.statistics.intervals import half_widths
 from testifai.support.types import Bools, Floats, Record, RecordLike
 
 
-def normal_bounds(mean: Floats, variance: Floats | None, confidence: float) -> tuple[Floats, Floats]:
-    """Bounds of rates whose errors are normal; NaN where there is no variance.
-
-    >>> low, high = normal_bounds(np.array([0.5, 0.99]), np.array([0.01, 0.01]), 0.95)
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.304, 0.794], [0.696, 1.0])
-    """
-    spread = np.full(len(mean), np.nan) if variance is None else np.sqrt(variance)
-    half = half_widths(confidence) * spread
-    return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
-
-
 def sampling_variance(rates: Floats, of: int | None) -> float:
-    """The variance of a sample's mean about that of all `of` tests it was drawn from without repeats; None: no sample.
-
-    >>> sampling_variance(np.array([0.4, 0.6]), None), sampling_variance(np.array([0.4, 0.6]), 2)
-    (0.0, 0.0)
-    >>> round(sampling_variance(np.array([0.4, 0.6]), 4), 6)
-    0.005
-    """
+    """Return the variance of a sample's mean about that of all `of` tests it was drawn from; 0 if None."""
     drawn = len(rates)
     if of is None or drawn >= of:
         return 0.0
@@ -45,7 +28,7 @@ def sampling_variance(rates: Floats, of: int | None) -> float:
 def drawn_from(
     rates: Floats, found: tuple[float, float, float], of: int | None, confidence: float
 ) -> tuple[float, float, float]:
-    """A mean rate over a sample, with its bounds, as that of all `of` tests: the two errors have nothing in common."""
+    """Return the mean rate over all `of` tests from that over a sample, with its bounds: the errors are independent."""
     spread = sampling_variance(rates, of)
     if not spread:
         return found
@@ -59,17 +42,35 @@ def drawn_from(
 
 
 def are_numbered(rows: NDArray[np.int64]) -> bool:
-    """Whether the right half of each row numbers the axes that are on by the order in which they are applied.
-
-    >>> are_numbered(np.array([[3, 0, 1, 0], [3, 2, 2, 1]])), are_numbered(np.array([[3, 0, 0, 2]]))
-    (True, False)
-    """
+    """Return True if the right half of each row numbers the active axes by the order in which they are applied."""
     k, odd = divmod(rows.shape[1], 2)
     if odd:
         return False
     active, places = rows[:, :k] > 0, rows[:, k:]
     expected = np.maximum(np.arange(1, k + 1) - np.count_nonzero(~active, axis=1)[:, None], 0)
     return bool(((places > 0) == active).all() and (np.sort(places, axis=1) == expected).all())
+
+
+def selected(single: Trials, tests: NDArray[np.intp], count: int) -> Trials:
+    """Return the trials of some of `count` tests, which are renumbered."""
+    number = np.full(count, -1, np.intp)
+    number[tests] = np.arange(len(tests))
+    test = number[single.test]
+    kept = trials_at(single, np.flatnonzero(test >= 0))
+    return replace(kept, test=number[kept.test])
+
+
+def trials_at(single: Trials, rows: NDArray[np.intp]) -> Trials:
+    value = None if single.value is None else single.value[rows]
+    return replace(single, test=single.test[rows], place=single.place[rows], passed=single.passed[rows], value=value)
+
+
+def in_chunks(
+    predict: Callable[[NDArray[np.int64]], tuple[Floats, Floats]], rows: NDArray[np.int64], size: int
+) -> tuple[Floats, Floats]:
+    """Predict means and variances of rows in chunks of this size."""
+    parts = [predict(rows[start : start + size]) for start in range(0, max(len(rows), 1), size)]
+    return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
 
 
 class Surrogate(ABC):
@@ -97,8 +98,10 @@ class Surrogate(ABC):
         """Return the rate of each configuration and the variance of its error (None: not known)."""
 
     def bounds(self, features: ArrayLike, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Return the lower and upper bound of each rate; NaN if there is no variance."""
-        return normal_bounds(*self.predict(features), confidence)
+        """Return the lower and upper bound of each rate, for normal errors; NaN if there is no variance."""
+        mean, variance = self.predict(features)
+        half = half_widths(confidence) * (np.full(len(mean), np.nan) if variance is None else np.sqrt(variance))
+        return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
 
     def region(
         self, features: ArrayLike, confidence: float = 0.95, of: int | None = None
@@ -122,6 +125,16 @@ class Surrogate(ABC):
     def covariance(self, features: ArrayLike) -> Floats | None:
         """Return the covariance of the errors of these rates; None if it is not known."""
         return None
+
+
+class PlainSurrogate(Surrogate):
+    """A surrogate of spaces in which the order of application does not count, with the severities of their axes."""
+
+    plain_only = True
+
+    def __init__(self, levels: Sequence[Sequence[int]] | None = None, seed: int = 0) -> None:
+        self.levels = levels
+        self.seed = seed
 
 
 class PoolingSurrogate(Surrogate):

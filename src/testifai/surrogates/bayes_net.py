@@ -1,4 +1,4 @@
-"""A Bayesian network over severities: a test passes if it survives every perturbation, and every pair, by itself."""
+"""A Bayesian network over severities: a test passes if it survives every perturbation, and every pair, on its own."""
 
 from __future__ import annotations
 
@@ -9,39 +9,40 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.runs.outcomes import Trials
 from testifai.support.types import Bools, Floats
-from testifai.surrogates.base import Surrogate
+from testifai.surrogates.base import PlainSurrogate, in_chunks, selected
 from testifai.surrogates.inference import Inference, NetworkNode
 from testifai.surrogates.pairwise import severities
 
 Ints = NDArray[np.int64]
 
 MOST_CELLS = 4_000  # probabilities to learn; severities are binned until there are no more
-MOST_BINS = 8  # of an axis, that for "off" among them
+MOST_BINS = 8  # of an axis, including "off"
 ALONE = (0.5, 0.5)  # trials survived and not, of the Dirichlet prior of the clean test and of one perturbation
-PAIR = (2.0, 0.1)  # of a pair: what it adds to the harm of each alone is likely little
+PAIR = (2.0, 0.1)  # of a pair, whose interaction is likely small
 SETTLED = 1e-7  # largest step in a probability at which learning ends
 STEPS = (60, 2_000)  # of learning, at least and at most
-MOST_WORK = 200_000_000  # probabilities looked at while learning, but for the least number of steps
-FEWEST = 10  # tests from which it is learned how far tests are off the model
-MOST_LEVERAGE = 0.9  # of a test on its own prediction, for it to tell that
-DOUBT = 0.5  # about a log probability of which nothing like it was seen
+MOST_WORK = 200_000_000  # probabilities evaluated while learning, except in the least number of steps
+FEWEST = 10  # tests needed to learn the misfit of the model
+MOST_LEVERAGE = 0.9  # of a test on its own prediction, to be used for that
+DOUBT = 0.5  # sd of a log probability without evidence
 LEAST_DOUBT = 0.02
-CHUNK = 2_000  # configurations predicted at a time
+CHUNK = 2_000  # configurations in a chunk
 YES_NO = ("no", "yes")
 
 
 @dataclass(frozen=True)
 class Group:
-    """One or two axes and where their probabilities begin: one for every combination of bins but all off."""
+    """One or two axes and the position of their probabilities: one for every combination of bins but all off."""
 
     axes: tuple[int, ...]
     start: int
-    bins: tuple[int, ...]  # of each axis, "off" among them
+    bins: tuple[int, ...]  # of each axis, including "off"
 
     @property
     def count(self) -> int:
@@ -49,13 +50,13 @@ class Group:
 
     @property
     def cells(self) -> Ints:
-        """The numbers of the probabilities, shaped as the bins; that of "all off" means nothing."""
+        """The numbers of the probabilities, shaped as the bins; that of "all off" has no meaning."""
         return self.start - 1 + np.arange(1 + self.count).reshape(self.bins)
 
 
 @dataclass(frozen=True)
 class Structure:
-    """The hidden variables: number 0 is the clean test's, then those of groups; the last, `size`, is certain."""
+    """The hidden variables: number 0 of the clean test, then those of groups; the last, `size`, is certain."""
 
     levels: tuple[Ints, ...]
     bins: tuple[Ints, ...]  # of each level of an axis, 0 for off
@@ -64,16 +65,14 @@ class Structure:
 
     @classmethod
     def over(cls, levels: Sequence[Sequence[int]]) -> Structure:
-        """All axes and all pairs of axes, severities binned as finely as MOST_CELLS allows."""
+        """Return the structure of all axes and pairs of axes, with bins as fine as MOST_CELLS allows."""
         for most in range(MOST_BINS, 1, -1):
             bins = [_binned(len(axis), most) for axis in levels]
             counts = [1 + int(numbers.max()) for numbers in bins]
             groups, start = [], 1
-            pairs = itertools.combinations(range(len(levels)), 2)
-            for axes in itertools.chain(((j,) for j in range(len(levels))), pairs):
-                group = Group(axes, start, tuple(counts[j] for j in axes))
-                groups.append(group)
-                start += group.count
+            for axes in [*((j,) for j in range(len(levels))), *itertools.combinations(range(len(levels)), 2)]:
+                groups.append(Group(axes, start, tuple(counts[j] for j in axes)))
+                start += groups[-1].count
             if start <= MOST_CELLS:
                 return cls(tuple(np.array(axis, np.int64) for axis in levels), tuple(bins), tuple(groups), start)
         raise InputError(
@@ -81,67 +80,55 @@ class Structure:
             "accepted: fewer axes, or another surrogate"
         )
 
-    @property
-    def axes(self) -> int:
-        return len(self.levels)
-
     def cells(self, rows: Ints) -> Ints:
-        """For each configuration the number of its probability in each variable; `size` where one is not concerned."""
-        columns = [self._bin(j, column) for j, column in enumerate(rows.T)]
+        """Return the numbers of each configuration's probabilities; `size` for variables that are not involved."""
+        columns = []
+        for j, (levels, values) in enumerate(zip(self.levels, rows.T, strict=True)):
+            place = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
+            wrong = levels[place] != values
+            if wrong.any():
+                accepted = ", ".join(map(str, levels.tolist()))
+                raise InputError(f"features: severity {values[wrong][0]} on axis {j}; accepted: {accepted}")
+            columns.append(self.bins[j][place])
         found = [np.zeros(len(rows), np.int64)]
         for group in self.groups:
             at = tuple(columns[j] for j in group.axes)
-            on = np.logical_or.reduce(at)
-            found.append(np.where(on, group.cells[at], self.size))
+            found.append(np.where(np.logical_or.reduce(at), group.cells[at], self.size))
         return np.stack(found, axis=1)
 
     def design(self, cells: Ints) -> Any:
-        """(configuration, probability): 1 where it takes part."""
-        from scipy.sparse import csr_array
-
         row, column = np.nonzero(cells < self.size)
         ones = np.ones(len(row))
-        return csr_array((ones, (row, cells[row, column])), shape=(len(cells), self.size))
+        return scipy.sparse.csr_array((ones, (row, cells[row, column])), shape=(len(cells), self.size))
 
     def prior(self) -> tuple[Floats, Floats]:
-        """Trials survived and not, for every probability."""
+        """Return the trials survived and not, for every probability."""
         survived, failed = (np.full(self.size + 1, value) for value in ALONE)
         for group in self.groups:
             if len(group.axes) == 2:
-                survived[group.start : group.start + group.count] = PAIR[0]
-                failed[group.start : group.start + group.count] = PAIR[1]
+                own = slice(group.start, group.start + group.count)
+                survived[own], failed[own] = PAIR
         return survived, failed
-
-    def _bin(self, j: int, values: Ints) -> Ints:
-        place = np.minimum(np.searchsorted(self.levels[j], values), len(self.levels[j]) - 1)
-        wrong = self.levels[j][place] != values
-        if wrong.any():
-            accepted = ", ".join(map(str, self.levels[j].tolist()))
-            raise InputError(f"features: severity {values[wrong][0]} on axis {j}; accepted: {accepted}")
-        return self.bins[j][place]
 
 
 def _binned(levels: int, most: int) -> Ints:
-    """The bin of each level: 0 for itself, the others in equal shares."""
+    """Return the bin of each level: 0 for the first alone, the others in equal shares."""
     if levels == 1:
         return np.zeros(1, np.int64)
     parts = np.array_split(np.arange(1, levels), min(levels - 1, most - 1))
     return np.concatenate([[0], *(np.full(len(part), number) for number, part in enumerate(parts, start=1))])
 
 
-# -- expectation maximisation ---------------------------------------------------------------------------------------
-
-
 def learn(structure: Structure, cells: Ints, won: Floats, tried: Floats) -> Floats:
-    """The most probable survival probabilities given the counts: the last is that of what is not concerned, 1.
+    """Return the most probable survival probabilities given the counts, by expectation maximisation; the last is 1.
 
-    Of a pass every variable survived; of a failure variable m survived with probability (p_m - r) / (1 - r). Steps are
-    taken in pairs and drawn out where that makes the counts more probable (SQUAREM: Varadhan and Roland, Scandinavian
-    Journal of Statistics 35 (2008) 335-353).
+    In a pass every variable survived; in a failure variable m survived with probability (p_m - r) / (1 - r). Steps are
+    extrapolated in pairs if that makes the counts more probable (SQUAREM: Varadhan and Roland, Scandinavian Journal of
+    Statistics 35 (2008) 335-353).
     """
     survived, failed = structure.prior()
     size, lost = structure.size, tried - won
-    # Only what is concerned: of many axes, few are on.
+    # Sparse: of many axes, few are on.
     row, column = np.nonzero(cells < size)
     flat = cells[row, column]
     total = np.bincount(flat, tried[row], size + 1) + survived + failed
@@ -177,18 +164,18 @@ def learn(structure: Structure, cells: Ints, won: Floats, tried: Floats) -> Floa
     return theta
 
 
-class BayesNet(Surrogate):
+class BayesNet(PlainSurrogate):
     """Noisy-AND: correct = survives_0 and survives_i for each axis i and survives_ij for each pair of axes.
 
     Each is a hidden variable given its one or two severities, so the pass rate is the product of their probabilities
-    (causal independence: Heckerman and Breese, IEEE Trans. SMC-A 26 (1996) 826-831). The probabilities are learned
-    from the counts of tests of all orders by expectation maximisation, under a Dirichlet prior: of all values given
-    the counts the most probable. Severities are binned where an axis has many. One that was never seen is
-    interpolated; a pair of severities that was never seen adds what is usual for their axes.
+    (causal independence: Heckerman and Breese, IEEE Trans. SMC-A 26 (1996) 826-831). The most probable probabilities
+    are learned from the counts of tests of all orders by expectation maximisation, under a Dirichlet prior. Severities
+    of an axis with many are binned. Unseen severities are interpolated; unseen pairs have the mean interaction of their
+    axes.
 
-    Unlike products of measured rates it needs no particular tests.
-    Variances are those of the learned probabilities (with single outcomes they know that tests share inputs) and of
-    how far tests are off the model; of orders 3 and more, if none was measured, as much as pairs suggest.
+    Unlike products of measured rates it needs no particular tests. Variances are those of the learned probabilities
+    (with single outcomes they account for shared inputs) and of the model's misfit; for orders 3 and more, if none was
+    measured, it is estimated from pairs.
 
     >>> sigmas = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]
     >>> model = BayesNet().fit(sigmas, passes=[1000, 800, 800, 500, 500, 400, 400], trials=[1000] * 7)
@@ -197,13 +184,6 @@ class BayesNet(Surrogate):
     """
 
     name = "bayes_net"
-    plain_only = True
-
-    def __init__(self, levels: Sequence[Any] | None = None, seed: int = 0) -> None:
-        self.levels = levels
-        self.seed = seed
-
-    # -- learning -----------------------------------------------------------------------------------------------
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
         rows = severities(self.name, self.levels, features)
@@ -211,20 +191,16 @@ class BayesNet(Surrogate):
         used = np.flatnonzero(tried > 0)
         if not len(used):
             raise InputError("trials: no test has any; accepted: at least one")
-        self.structure_ = Structure.over(self._levels(rows))
+        levels = rows.T.tolist() if self.levels is None else self.levels
+        self.structure_ = Structure.over([sorted({0, *map(int, axis)}) for axis in levels])
         cells = self.structure_.cells(rows[used])
         self.survival_ = learn(self.structure_, cells, won[used], tried[used])
         self._fill_unseen(cells)
         self._take_doubt(rows, cells, used, won, tried, single)
         return self
 
-    def _levels(self, rows: Ints) -> list[list[int]]:
-        if self.levels is None:
-            return [sorted({0, *column}) for column in rows.T.tolist()]
-        return [sorted({0, *map(int, axis)}) for axis in self.levels]
-
     def _fill_unseen(self, cells: Ints) -> None:
-        """Give cells without trials what their neighbours have, with a doubt: the prior would say the same of all."""
+        """Infer cells without trials from their neighbours, with a doubt; the prior is the same for all."""
         seen = np.zeros(self.structure_.size + 1, bool)
         seen[cells] = True
         logs, doubt = np.log(self.survival_), np.full(self.structure_.size + 1, np.nan)
@@ -239,27 +215,29 @@ class BayesNet(Surrogate):
     def _take_doubt(
         self, rows: Ints, cells: Ints, used: NDArray[np.intp], won: Floats, tried: Floats, single: Trials | None
     ) -> None:
-        """The covariance of the learned logarithms, and how far interactions of three and more may reach."""
+        """Estimate the covariance of the learned logarithms, and the reach of interactions of three and more."""
         design = self.structure_.design(cells)
         rate = np.minimum(self._rates(cells), 1 - 1e-9)
         weight = tried[used] * rate / (1 - rate)  # a trial's information on the logarithm of its rate
         theta = np.minimum(self.survival_[:-1], 1 - 1e-9)
         failed = self.structure_.prior()[1][:-1]
-        # The prior's information, but of what was never seen that of the doubt about it.
+        # The prior's information, and for unseen cells that of their doubt.
         own = np.where(np.isnan(self._doubt), failed * theta / (1 - theta) ** 2, self._doubt**-2.0)
         self._spread = np.linalg.inv((design.T @ (design.multiply(weight[:, None]))).toarray() + np.diag(own))
         self._clustered = None
         if single is not None:
-            pull = _pull(single, used, len(rows), rate) @ design  # (input, cell): which way an input pulls each
+            kept = selected(single, used, len(rows))
+            pulls = (kept.passed - rate[kept.test]) / (1 - rate[kept.test])  # of outcomes on the logarithm of rates
+            pull = scipy.sparse.csr_array((pulls, (kept.place, kept.test)), shape=(kept.inputs, len(used))) @ design
             self._clustered = self._spread @ ((pull.T @ pull).toarray() + np.diag(own)) @ self._spread
         self.scatter_, self.reach_ = self._learn_misfit(rows[used], cells, won[used], tried[used])
 
     def _learn_misfit(self, rows: Ints, cells: Ints, won: Floats, tried: Floats) -> tuple[float, float]:
-        """How far log rates are off the model: the variance of any test, and what three-way terms add to high orders.
+        """Return the misfit of log rates: the variance of any test, and the reach of three-way terms.
 
-        The first is seen in tests that the others predict: a residual e with leverage h would be e / (1 - h) without
-        the test itself. The latter is needed where no such test has order 3 or more: per sum of two-way terms, as much
-        as these are to one-way terms.
+        The first is estimated from tests that the others predict: a residual e with leverage h would be e / (1 - h)
+        without the test itself. The second is needed if no such test has order 3 or more: it is relative to two-way
+        terms, as these are to one-way terms.
         """
         orders, rate = np.count_nonzero(rows, axis=1), np.minimum(self._rates(cells), 1 - 1e-9)
         known = _quadratic(self.structure_.design(cells), self._spread)
@@ -279,7 +257,6 @@ class BayesNet(Surrogate):
         return scatter, float(np.sqrt(second / first)) if second < first else 1.0
 
     def _two_way(self, cells: Ints, logs: Floats) -> Floats:
-        """The sum of the sizes of two-way interactions, on the scale of logarithms."""
         total = np.zeros(len(cells))
         for column, group in enumerate(self.structure_.groups, start=1):
             if len(group.axes) == 2:
@@ -288,68 +265,58 @@ class BayesNet(Surrogate):
                 total += interaction[cells[:, column]]
         return total
 
-    # -- predicting ---------------------------------------------------------------------------------------------
-
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
-        """The pass rate of each configuration, and the variance of that estimate."""
         rows = np.asarray(features, np.int64)
-        if rows.ndim != 2 or rows.shape[1] != self.structure_.axes:
-            raise InputError(f"features: shape {rows.shape}; accepted: rows of {self.structure_.axes} severities")
-        parts = [self._predict(rows[start : start + CHUNK]) for start in range(0, max(len(rows), 1), CHUNK)]
-        return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
+        axes = len(self.structure_.levels)
+        if rows.ndim != 2 or rows.shape[1] != axes:
+            raise InputError(f"features: shape {rows.shape}; accepted: rows of {axes} severities")
+        return in_chunks(self._predict, rows, CHUNK)
 
     def _predict(self, rows: Ints) -> tuple[Floats, Floats]:
         cells = self.structure_.cells(rows)
         design = self.structure_.design(cells)
         rates = self._rates(cells)
-
         variance = _quadratic(design, self._spread)
         if self._clustered is not None:
-            # Where all outcomes were alike, their variance of 0 is no knowledge.
+            # Equal outcomes have a variance of 0, which is not informative.
             variance = np.maximum(variance, _quadratic(design, self._clustered))
         high = np.count_nonzero(rows, axis=1) > 2
         variance += self.scatter_
         variance += np.where(high, (self.reach_ * self._two_way(cells, np.log(self.survival_))) ** 2, 0)
-        # No estimate of a rate is worse than knowing nothing about a coin.
+        # A variance above that of an unknown rate is impossible.
         return rates, np.minimum(rates**2 * np.maximum(variance, 0), 0.25)
 
     def _rates(self, cells: Ints) -> Floats:
         return np.asarray(self.survival_[cells].prod(axis=1))
 
-    # -- looking inside -----------------------------------------------------------------------------------------
-
     def graph(self, names: Sequence[str] | None = None) -> Any:
-        """The network as a pyAgrum.BayesNet: severities by axis name, what is survived, and `correct`.
+        """Return the network as a pyAgrum.BayesNet: severities by axis name, the hidden variables, and `correct`.
 
-        Severities are equally probable in it. `correct` is the last of a chain of conjunctions, whose tables stay
-        small however many variables there are.
+        Severities are equally probable in it. `correct` is the last of a chain of conjunctions with small tables.
         """
-
-        axes = [f"axis_{j}" for j in range(self.structure_.axes)] if names is None else list(names)
+        count = len(self.structure_.levels)
+        axes = [f"axis_{j}" for j in range(count)] if names is None else list(names)
         own = any(name == "correct" or name.startswith(("survives", "passes_")) for name in axes)
-        if len(axes) != self.structure_.axes or len(set(axes)) < len(axes) or own:
+        if len(axes) != count or len(set(axes)) < count or own:
             raise InputError(
-                f"names: {', '.join(axes)}; accepted: {self.structure_.axes} different ones, none of them correct, "
+                f"names: {', '.join(axes)}; accepted: {count} different ones, none of them correct, "
                 "survives... or passes_..."
             )
         return Inference(_nodes(self.structure_, self.survival_, axes)).graph
 
 
 def _quadratic(design: Any, matrix: Floats) -> Floats:
-    """x' M x for every row x of the design."""
+    """Return x' M x for every row x of the design."""
     return np.asarray(design.multiply(design @ matrix).sum(axis=1)).reshape(-1)
 
 
 def _apart(logs: Floats, group: Group) -> Floats:
-    """What a pair of axes would do if neither minded the other, for all bins with both on."""
+    """Return a pair's logarithms without interaction, for all bins with both on."""
     return np.asarray(logs[group.cells[1:, :1]] + logs[group.cells[:1, 1:]])
 
 
 def _interpolate(logs: Floats, doubt: Floats, seen: Bools, line: Ints) -> None:
-    """Fill in what was not seen along an axis, from off, which does no harm; beyond what was seen it stays the same.
-
-    The doubt is half the range of what was seen.
-    """
+    """Interpolate unseen bins of an axis, from 0 for off; the doubt is half the range of the seen ones."""
     at, known = np.arange(len(line)), seen[line]
     known[0] = False
     values = np.append(0.0, logs[line[known]])
@@ -359,7 +326,7 @@ def _interpolate(logs: Floats, doubt: Floats, seen: Bools, line: Ints) -> None:
 
 
 def _add_usual(logs: Floats, doubt: Floats, seen: Bools, group: Group) -> None:
-    """Fill in pairs of severities that were not seen together, with the usual interaction of their axes."""
+    """Fill in unseen pairs of severities with the mean interaction of their axes."""
     apart, both = _apart(logs, group), group.cells[1:, 1:]
     known = seen[both]
     interactions = (logs[both] - apart)[known]
@@ -368,21 +335,8 @@ def _add_usual(logs: Floats, doubt: Floats, seen: Bools, group: Group) -> None:
     doubt[unseen] = max(LEAST_DOUBT, float(interactions.std(ddof=1))) if len(interactions) > 1 else DOUBT
 
 
-def _pull(single: Trials, used: NDArray[np.intp], tests: int, rate: Floats) -> Any:
-    """(input, test): how each outcome pulls the logarithm of its test's rate."""
-    from scipy.sparse import csr_array
-
-    number = np.full(tests, -1, np.intp)
-    number[used] = np.arange(len(used))
-    test = number[single.test]
-    kept = test >= 0
-    test, place, passed = test[kept], np.asarray(single.place)[kept], np.asarray(single.passed)[kept]
-    pull = (passed - rate[test]) / (1 - rate[test])
-    return csr_array((pull, (place, test)), shape=(single.inputs, len(used)))
-
-
 def _nodes(structure: Structure, survival: Floats, names: Sequence[str]) -> list[NetworkNode]:
-    """Severities by axis name, survives_NAME and survives_NAME_NAME, passes_1, passes_2, ... and correct."""
+    """Return severities by axis name, survives_NAME and survives_NAME_NAME, passes_1, passes_2, ... and correct."""
     nodes = [
         NetworkNode(name, tuple(levels.tolist()), (), np.full(len(levels), 1 / len(levels)))
         for name, levels in zip(names, structure.levels, strict=True)
@@ -394,15 +348,10 @@ def _nodes(structure: Structure, survival: Floats, names: Sequence[str]) -> list
     for number, group in enumerate(structure.groups, start=1):
         before, axes = nodes[-1].name, tuple(names[j] for j in group.axes)
         own = "_".join(["survives", *axes])
-        nodes.append(NetworkNode(own, YES_NO, axes, _table(structure, survival, group)))
+        bins = np.ix_(*(structure.bins[j] for j in group.axes))
+        survived = np.append(survival[: structure.size], 1.0)[group.cells[bins]]
+        survived[(0,) * len(axes)] = 1  # certain if all are off
+        nodes.append(NetworkNode(own, YES_NO, axes, np.stack([1 - survived, survived], axis=-1)))
         name = "correct" if number == len(structure.groups) else f"passes_{number}"
         nodes.append(NetworkNode(name, YES_NO, (before, own), both))
     return nodes
-
-
-def _table(structure: Structure, survival: Floats, group: Group) -> Floats:
-    """(severities of the axes, survived): certain if all are off."""
-    bins = np.ix_(*(structure.bins[j] for j in group.axes))
-    survived = np.append(survival[: structure.size], 1.0)[group.cells[bins]]
-    survived[(0,) * len(group.axes)] = 1
-    return np.stack([1 - survived, survived], axis=-1)

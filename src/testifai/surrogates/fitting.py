@@ -1,4 +1,4 @@
-"""From what was measured to what a surrogate is fitted on."""
+"""The evidence that surrogates are fitted on."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from testifai.support.threads import one_blas_thread
 from testifai.support.types import Array
 from testifai.surrogates.base import PoolingSurrogate, Surrogate, takes_single
 
-# Up to this many single outcomes are handed to a surrogate: of a run with more the counts say all there is to say.
-MOST_SINGLE = 3_000_000
+MOST_SINGLE = 3_000_000  # single outcomes passed to a surrogate; of more, the counts suffice
 SCORE = VALUE
 
 Some = TypeVar("Some", bound=Surrogate)
@@ -28,7 +27,7 @@ Pooling = TypeVar("Pooling", bound=PoolingSurrogate)
 
 @dataclass(frozen=True)
 class Evidence:
-    """The counts of the tests that have trials, one row each, and the single outcomes behind them, where wanted."""
+    """The counts of the tests with trials, one row each, and the single outcomes if the surrogate uses them."""
 
     features: NDArray[np.int64]
     passes: Array  # or the sum of their scores
@@ -39,7 +38,6 @@ class Evidence:
         return len(self.trials)
 
     def digest(self) -> str:
-        """What tells this evidence from any other."""
         parts: list[Array] = [self.features, self.passes, self.trials]
         if self.single is not None:
             one = self.single
@@ -52,17 +50,16 @@ class Evidence:
         return found.hexdigest()
 
     def fit(self, surrogate: Some) -> Some:
-        """Fit a surrogate on this."""
         note(f"fitting {len(self):,} tests")
         return self._give(surrogate.fit, takes_single(surrogate))
 
     def update(self, surrogate: Pooling) -> Pooling:
-        """Give a surrogate that was fitted on similar counts these instead."""
+        """Update a surrogate that was fitted on similar counts."""
         note(f"fitting {len(self):,} tests")
         return self._give(surrogate.update, True)
 
     def deviate(self, surrogate: Pooling) -> Pooling:
-        """Give a surrogate that was fitted on other inputs these counts instead."""
+        """Update a surrogate that was fitted on other inputs."""
         return self._give(surrogate.deviate, True)
 
     def _give(self, method: Callable[..., Some], with_single: bool) -> Some:
@@ -83,17 +80,10 @@ def evidence(
     inputs: int | None = None,
     most_single: int | None = MOST_SINGLE,
 ) -> Evidence:
-    """What is known of the tests `ids` (their severities are the rows of `features`), as this surrogate wants it.
+    """Return the evidence on the tests `ids` (their severities are the rows of `features`) that this surrogate uses.
 
-    Of all inputs, or of those whose bit is set in `among`. The rates are those of the inputs looked at, unless
-    `inputs` says of how many. Single outcomes are left out where the run has more than `most_single`.
-
-    >>> from testifai.surrogates import Forest
-    >>> outcomes = Outcomes(10)
-    >>> outcomes.record(1, np.arange(4), np.array([True, True, True, False]))
-    >>> found = evidence(Forest(), outcomes, np.array([0, 1]), np.array([[0], [1]]))
-    >>> found.features.tolist(), found.passes.tolist(), found.trials.tolist()
-    ([[1]], [3], [4])
+    It is about all inputs, or those whose bit is set in `among`. Rates are those of these inputs, unless `inputs` is
+    the number of inputs of interest. Single outcomes are excluded if the run has more than `most_single`.
     """
     passes, trials = outcomes.counts(ids, among)
     used = trials > 0

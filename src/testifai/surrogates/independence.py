@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,17 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.runs.outcomes import Trials
 from testifai.statistics.independence import DRAWS, FEWEST_TRIALS, examine, examine_counts, find_designs
 from testifai.support.types import Array, Floats, Record
-from testifai.surrogates.base import Surrogate
+from testifai.surrogates.base import PlainSurrogate
 from testifai.surrogates.pairwise import LogRates, Rows, Terms, dense
 
 
-class Independence(Surrogate):
-    """Pairs found dependent form groups; a test is the product of its groups' rates, relative to the clean one.
+class Independence(PlainSurrogate):
+    """Dependent pairs form groups; a test is the product of its groups' rates, relative to the clean one.
 
     A group's rate is measured, or else predicted from its pairs. The pairs are tested on single outcomes by a bootstrap
-    over inputs, or on counts alone as if each test had inputs of its own. `plain` multiplies plain rates, as in the
-    paper's example: too low where the clean rate is below 1. With `alpha` 0 no pair is dependent: the product of
-    first-order rates. Variances include what the measured interactions left out would change.
+    over inputs, or on counts alone as if each test had its own inputs. `plain` multiplies plain rates, as in the
+    paper's example: too low if the clean rate is below 1. With `alpha` 0 no pair is dependent: the product of
+    first-order rates. Variances include the effect of the measured interactions that are omitted.
 
     >>> sigmas = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]
     >>> passes = [1000, 800, 800, 500, 400, 400, 400]
@@ -32,19 +32,17 @@ class Independence(Surrogate):
     """
 
     name = "independence"
-    plain_only = True
 
     def __init__(
         self,
-        levels: Sequence[Any] | None = None,
+        levels: Sequence[Sequence[int]] | None = None,
         seed: int = 0,
         *,
         alpha: float = 0.05,
         plain: bool = False,
         draws: int = DRAWS,
     ) -> None:
-        self.levels = levels
-        self.seed = seed
+        super().__init__(levels, seed)
         self.alpha = alpha
         self.plain = plain
         self.draws = draws
@@ -56,10 +54,7 @@ class Independence(Surrogate):
         return self
 
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
-        """The pass rate of each configuration, and the variance of that estimate."""
-        rows = self.measured_.check(features)
-        parts = [self.measured_.rates(self._terms(part)) for part in self.measured_.chunks(rows)]
-        return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
+        return self.measured_.predict(features, self._terms)
 
     def _groups(
         self, features: NDArray[np.int64], passes: Array, trials: Array, single: Trials | None
@@ -69,9 +64,7 @@ class Independence(Surrogate):
             return [[j] for j in range(len(names))]
         tests = np.flatnonzero((trials >= FEWEST_TRIALS) & (np.count_nonzero(features, axis=1) <= 2))
         designs = list(find_designs(features[tests]))
-        options: Record = {
-            "seed": self.seed, "draws": self.draws, "alpha": self.alpha, "plain": self.plain
-        }  # fmt: skip
+        options: Record = {name: getattr(self, name) for name in ("seed", "draws", "alpha", "plain")}
         if single is None:
             self.result_ = examine_counts(designs, names, passes[tests], trials[tests], **options)
         else:
@@ -85,7 +78,7 @@ class Independence(Surrogate):
         """l = l_0 + Σ_groups (l_group - l_0), or Σ_groups l_group as published."""
         inside = [np.where(np.isin(np.arange(rows.shape[1]), group), rows, 0) for group in self.groups_]
         off = np.stack([~part.any(axis=1) for part in inside], axis=1)
-        # A group that is off stands for the clean test, which counts once where nothing is on.
+        # A group that is off represents the clean test, which counts once if nothing is on.
         clean = off.all(axis=1) - off.sum(axis=1) if self.plain else np.full(len(rows), 1 - len(inside))
         owner = {axis: number for number, group in enumerate(self.groups_) for axis in group}
         apart = [(i, j) for i, j in itertools.combinations(range(rows.shape[1]), 2) if owner[i] != owner[j]]
@@ -99,7 +92,7 @@ class Independence(Surrogate):
         return terms
 
     def _group(self, rows: NDArray[np.int64]) -> Terms:
-        """The group's own test where it was measured, else its Kirkwood product."""
+        """Return the group's own test if it was measured, else its Kirkwood product."""
         terms = self.measured_.kirkwood(rows)
         high = np.flatnonzero(np.count_nonzero(rows, axis=1) > 2)
         found: Rows = np.array([self._rows.get(rows[c].tobytes(), -1) for c in high], np.intp)

@@ -30,7 +30,6 @@ class NetworkNode:
     table: Floats = field(repr=False)
 
     def number(self, state: Any) -> int:
-        """Where a state stands."""
         for words, word in ((self.states, state), (tuple(map(str, self.states)), str(state))):
             if word in words:
                 return words.index(word)
@@ -50,7 +49,7 @@ class Posterior:
         return f"<Posterior of {', '.join(self.names)}: {first}>"
 
     def ranked(self, most: int | None = None) -> list[tuple[Record, float]]:
-        """The combinations that can be, most probable first."""
+        """Return the possible combinations, most probable first."""
         flat = self.probabilities.reshape(-1)
         order = np.argsort(-flat, kind="stable")[:most]
         found = []
@@ -61,9 +60,8 @@ class Posterior:
         return found
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
-        ranked = self.ranked()
-        return {"names": list(self.names), "probabilities": [{"states": words, "p": p} for words, p in ranked]}
+        probabilities = [{"states": words, "p": p} for words, p in self.ranked()]
+        return {"names": list(self.names), "probabilities": probabilities}
 
 
 class Inference:
@@ -79,13 +77,12 @@ class Inference:
         self.nodes = {node.name: node for node in nodes}
 
     def node(self, name: str) -> NetworkNode:
-        """A variable by its name."""
         if name not in self.nodes:
             raise InputError(f"given: no variable {name!r}; {suggest(name, self.nodes)}")
         return self.nodes[name]
 
     def posterior(self, names: Sequence[str], given: RecordLike | None = None) -> Posterior:
-        """The joint probability of some variables given the states of others; a list of states leaves these open."""
+        """Return the joint probability of some variables given states of others; a list allows several states."""
         if not names or len(set(names)) < len(names):
             raise InputError(f"names: {', '.join(names) or 'none'}; accepted: one or more different variables")
         targets = [self.node(name) for name in names]
@@ -93,14 +90,18 @@ class Inference:
         cells = math.prod(len(node.states) for node in targets)
         if cells > MOST_CELLS:
             raise InputError(f"names: {cells:,} combinations of {', '.join(names)}; accepted: up to {MOST_CELLS:,}")
-        probabilities = self._infer(targets, evidence)
-        if probabilities is None:
+        engine = self._propagated(evidence, [names[0]] if len(names) == 1 else [set(names)])
+        if engine is None:
             said = ", ".join(f"{name} = {state}" for name, state in (given or {}).items())
             raise InputError(f"given: {said} has probability 0 under the profile; accepted: what it allows to happen")
+        found = engine.posterior(names[0]) if len(names) == 1 else engine.jointPosterior(set(names))
+        axes = list(reversed(found.names))
+        array = found.toarray().transpose([axes.index(name) for name in names])
+        probabilities = np.ascontiguousarray(array[tuple(slice(0, len(node.states)) for node in targets)])
         return Posterior(tuple(names), tuple(node.states for node in targets), probabilities)
 
     def marginals(self, names: Sequence[str], given: RecordLike | None = None) -> list[Floats] | None:
-        """The probabilities of each variable's states by itself; None where what is given cannot be."""
+        """Return the probabilities of each variable's states; None if what is given is impossible."""
         targets = [self.node(name) for name in names]
         evidence = {name: self._likelihood(name, state) for name, state in (given or {}).items()}
         engine = self._propagated(evidence, names)
@@ -109,11 +110,8 @@ class Inference:
         return [engine.posterior(node.name).toarray()[: len(node.states)] for node in targets]
 
     def with_tables(self, tables: Mapping[str, Floats]) -> Inference:
-        """The same network but for the tables of some variables."""
-        changed = [
-            replace(node, table=tables[node.name]) if node.name in tables else node for node in self.nodes.values()
-        ]
-        made = Inference(changed)
+        """Return the network with other tables for some variables."""
+        made = Inference([replace(node, table=tables.get(name, node.table)) for name, node in self.nodes.items()])
         made.graph = _pyagrum().BayesNet(self.graph)
         for name in tables:
             _fill(made.graph, made.nodes[name])
@@ -121,7 +119,7 @@ class Inference:
 
     @cached_property
     def graph(self) -> Any:
-        """The network as a pyAgrum.BayesNet, for its own tools; names and states are called as here."""
+        """The network as a pyAgrum.BayesNet, with the same names and states."""
         gum = _pyagrum()
         graph = gum.BayesNet("testifai")
         for node in self.nodes.values():
@@ -140,19 +138,8 @@ class Inference:
             raise InputError(f"given: {name} has no state left; accepted: at least one")
         return [float(n in chosen) for n in range(self.graph.variable(name).domainSize())]
 
-    def _infer(self, targets: Sequence[NetworkNode], evidence: Mapping[str, list[float]]) -> Floats | None:
-        """The posterior of the targets together; None where the evidence cannot be."""
-        names = {node.name for node in targets}
-        engine = self._propagated(evidence, [targets[0].name] if len(names) == 1 else [names])
-        if engine is None:
-            return None
-        found = engine.posterior(targets[0].name) if len(names) == 1 else engine.jointPosterior(names)
-        axes = list(reversed(found.names))
-        array = found.toarray().transpose([axes.index(node.name) for node in targets])
-        return np.ascontiguousarray(array[tuple(slice(0, len(node.states)) for node in targets)])
-
     def _propagated(self, evidence: Mapping[str, list[float]], targets: Sequence[str | set[str]]) -> Any:
-        """An engine that knows the posterior of every target, a variable or several together; None as above."""
+        """Return an engine with the posterior of every target, a variable or several; None if impossible."""
         gum = _pyagrum()
         engine = gum.LazyPropagation(self.graph)
         engine.setNumberOfThreads(1)  # sums in one order: the same bits each time
@@ -171,10 +158,9 @@ class Inference:
 
 
 def _fill(graph: Any, node: NetworkNode) -> None:
-    """Hand a variable's table to pyAgrum."""
     names = [*node.parents, node.name]
     table = np.zeros([graph.variable(name).domainSize() for name in names])
-    table[..., 0] = 1  # of states that are there only to make two
+    table[..., 0] = 1  # of the state added to a single one
     table[tuple(slice(0, size) for size in node.table.shape)] = node.table
     # pyAgrum's axes are a table's names from last to first.
     order = [names.index(name) for name in reversed(graph.cpt(node.name).names)]
@@ -182,14 +168,14 @@ def _fill(graph: Any, node: NetworkNode) -> None:
 
 
 def _meant(word: str, states: Sequence[str]) -> str:
-    """The states there are, the first of very many, and which of them was probably meant."""
+    """List the first states, and suggest a similar one."""
     listed = "accepted: " + ", ".join(states[:MOST_LISTED]) + (", ..." if len(states) > MOST_LISTED else "")
     close = difflib.get_close_matches(word, states, n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}? ({listed})" if close else listed
 
 
 def _labels(states: Sequence[Any]) -> list[str]:
-    """What pyAgrum may call states: all different, and never a single one."""
+    """Return labels for pyAgrum: all different, and at least two."""
     labels = [str(state) for state in states]
     if len(set(labels)) < len(labels):
         labels = [f"{label} ({place})" for place, label in enumerate(labels)]

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
 from testifai.runs.outcomes import Trials
 from testifai.support.types import Bools, Floats
-from testifai.surrogates.base import Surrogate, are_numbered
+from testifai.surrogates.base import PlainSurrogate, are_numbered, in_chunks, selected
 
 Rows = NDArray[np.intp]
 
-USUAL_INTERACTION = 0.5  # log-linear, assumed where no pair at all was measured
-MOST_CORRELATED = 4_000  # measured tests up to which the covariance of their errors is kept: 128 MB
-CHUNK = 4_000_000  # numbers held at once while predicting
+USUAL_INTERACTION = 0.5  # log-linear, assumed if no pair was measured
+MOST_CORRELATED = 4_000  # measured tests up to which the covariance of their errors is used: 128 MB
+CHUNK = 4_000_000  # numbers in a chunk of predictions
 
 
-class Pairwise(Surrogate):
+class Pairwise(PlainSurrogate):
     """The Kirkwood product: no interaction of three or more perturbations.
 
     With l = log r, a test of order t has l = Σ_{i<j} l_ij - (t - 2) Σ_i l_i + (t - 1)(t - 2)/2 l_0: for three
-    perturbations r_ij r_jk r_ik r_0 / (r_i r_j r_k), for fewer the measured rate itself. A pair that was not measured
-    is taken as independent, and a severity that was not measured alone is interpolated, with a larger variance.
+    perturbations r_ij r_jk r_ik r_0 / (r_i r_j r_k), for fewer the measured rate itself. An unmeasured pair is taken as
+    independent, and a severity that was not measured alone is interpolated, with a larger variance.
 
-    Variances add that of the measured rates, by the delta method (with single outcomes it knows that tests share
-    inputs), and the model's own: three-way terms are taken to be to two-way terms as these are to one-way terms.
+    Variances are the sum of that of the measured rates, by the delta method (with single outcomes it accounts for
+    shared inputs), and of the model's: the ratio of three-way to two-way terms is that of two-way to one-way terms.
 
     >>> sigmas = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]
     >>> model = Pairwise().fit(sigmas, passes=[1000, 800, 800, 500, 640, 400, 320], trials=[1000] * 7)
@@ -40,28 +41,20 @@ class Pairwise(Surrogate):
     """
 
     name = "pairwise"
-    plain_only = True
-
-    def __init__(self, levels: Sequence[Any] | None = None, seed: int = 0) -> None:
-        self.levels = levels
-        self.seed = seed
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
         self.measured_ = LogRates.of(self.name, self.levels, features, passes, trials, single, most_order=2)
         return self
 
     def predict(self, features: ArrayLike) -> tuple[Floats, Floats]:
-        """The pass rate of each configuration, and the variance of that estimate."""
-        rows = self.measured_.check(features)
-        parts = [self.measured_.rates(self.measured_.kirkwood(part)) for part in self.measured_.chunks(rows)]
-        return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
+        return self.measured_.predict(features, self.measured_.kirkwood)
 
 
 @dataclass(frozen=True)
 class Terms:
     """Log rates of configurations as sums of weighted log rates of measured tests.
 
-    Configuration c is Σ_q weights[c, q] · log rate of test tests[c, q]; `extra` is the variance of what it leaves out.
+    Configuration c is Σ_q weights[c, q] · log rate of test tests[c, q]; `extra` is the variance of omitted terms.
     """
 
     tests: Rows
@@ -74,10 +67,10 @@ class Terms:
 
 
 class LogRates:
-    """The measured log rates, the covariance of their errors, and which test stands in which row."""
+    """The measured log rates, the covariance of their errors, and the index of their tests."""
 
     def __init__(self, features: NDArray[np.int64], logs: Floats, noise: Floats) -> None:
-        self.features, self.logs, self.noise = features, logs, noise  # noise: a variance each, or the covariance
+        self.features, self.logs, self.noise = features, logs, noise  # noise: variances or covariance
         active = features > 0
         orders = active.sum(axis=1)
         self.axes = features.shape[1]
@@ -101,42 +94,46 @@ class LogRates:
         single: Trials | None,
         most_order: int | None = None,
     ) -> LogRates:
-        """From counts, and single outcomes if there are any; InputError where a product rule has nothing to go by."""
+        """Compute rates from counts, with single outcomes if given; raise InputError if low orders are missing."""
         rows = severities(who, levels, features)
         won, tried = np.asarray(passes, np.float64), np.asarray(trials, np.float64)
         used = (tried > 0) & (np.count_nonzero(rows, axis=1) <= (rows.shape[1] if most_order is None else most_order))
-        _require_low_orders(who, rows[used])
+        active = rows[used] > 0
+        orders = active.sum(axis=1)
+        accepted = "accepted: runs that measure the clean test and first-order tests of every axis, such as 'ordered'"
+        if not (orders == 0).any():
+            raise InputError(f"surrogate: {who!r} needs the clean test, which was not measured; {accepted}")
+        missing = np.flatnonzero(~active[orders == 1].any(axis=0))
+        if len(missing):
+            axes = ", ".join(str(j + 1) for j in missing)
+            raise InputError(f"surrogate: {who!r} has no first-order test of axis {axes}; {accepted}")
         rate = won[used] / tried[used]
-        # A rate of zero has no logarithm: half a pass is the least that this many trials can tell from none.
+        # A rate of zero has no logarithm: half a pass is hardly distinguishable from none.
         floored = np.maximum(rate, 0.5 / tried[used])
         smooth = (won[used] + 0.5) / (tried[used] + 1)
         binomial = (1 - smooth) / (smooth * tried[used])
         noise = binomial
         if single is not None and used.sum() <= MOST_CORRELATED:
             noise = _covariance(single, np.flatnonzero(used), len(rows), rate, floored)
-            constant = (rate == 0) | (rate == 1)  # all outcomes alike: their sample variance of 0 is no knowledge
+            constant = (rate == 0) | (rate == 1)  # a sample variance of 0 is not informative
             noise[constant, constant] += binomial[constant]
         return cls(rows[used], np.log(floored), noise)
 
-    def check(self, features: ArrayLike) -> NDArray[np.int64]:
-        """Configurations to predict, as rows of whole numbers."""
+    def predict(self, features: ArrayLike, terms: Callable[[NDArray[np.int64]], Terms]) -> tuple[Floats, Floats]:
+        """Return rates and variances of configurations, given a function from configurations to their terms."""
         rows = np.asarray(features, np.int64)
         if rows.size == 0:
-            return rows.reshape(0, self.axes)
+            rows = rows.reshape(0, self.axes)
         if rows.ndim != 2 or rows.shape[1] != self.axes:
             raise InputError(f"features: shape {rows.shape}; accepted: rows of {self.axes} severities")
-        return rows
-
-    def chunks(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """The rows in parts that can be worked on at once."""
         size = max(1, CHUNK // max(len(self.logs), self.axes**2))
-        return [rows[start : start + size] for start in range(0, max(len(rows), 1), size)]
+        return in_chunks(lambda part: self._rates(terms(part)), rows, size)
 
     def kirkwood(self, rows: NDArray[np.int64]) -> Terms:
-        """Each configuration from its pairs, single perturbations and the clean test.
+        """Return the terms of configurations: pairs, single perturbations and the clean test.
 
         l = l_0 + Σ_i u_i + Σ_{i<j} d_ij with u_i = l_i - l_0 and d_ij = l_ij - l_0 - u_i - u_j, the last sum over the
-        measured pairs. Interactions of three and more are left out; Σ |d_ij| times `decay` is how much that may be.
+        measured pairs. The size of omitted interactions of three and more is estimated by Σ |d_ij| times `decay`.
         """
         active = rows > 0
         orders = active.sum(axis=1)
@@ -165,7 +162,7 @@ class LogRates:
         return Terms(np.stack(tests, axis=1), np.stack(weights, axis=1), extra)
 
     def apart(self, rows: NDArray[np.int64], pairs: Iterable[tuple[int, int]]) -> Floats:
-        """The doubt in taking these pairs of axes as independent: their measured interactions, all in one direction."""
+        """Return the variance of taking these pairs of axes as independent: their interactions, in one direction."""
         reach, extra = np.zeros(len(rows)), np.zeros(len(rows))
         for i, j in pairs:
             _, _, interaction, doubt = self._pair(i, j, rows)
@@ -173,47 +170,42 @@ class LogRates:
             extra += doubt
         return reach**2 + extra
 
-    def rates(self, terms: Terms) -> tuple[Floats, Floats]:
-        """Rates of configurations from their terms, with variances by the delta method: var r = r² var log r."""
-        from scipy.sparse import csr_array
-
+    def _rates(self, terms: Terms) -> tuple[Floats, Floats]:
         count, width = terms.tests.shape
         ends = np.arange(0, count * width + 1, width)
         shape = (count, len(self.logs))
-        weights = csr_array((terms.weights.reshape(-1), terms.tests.reshape(-1), ends), shape=shape)
+        weights = scipy.sparse.csr_array((terms.weights.reshape(-1), terms.tests.reshape(-1), ends), shape=shape)
         weights.sum_duplicates()
         mean = np.exp(np.minimum(weights @ self.logs, 0))
         if self.noise.ndim == 1:
             variance = weights.power(2) @ self.noise
         else:
             variance = np.asarray((weights * (weights @ self.noise)).sum(axis=1)).reshape(-1)
-        # No estimate of a rate is worse than knowing nothing about a coin.
+        # A variance above that of an unknown rate is impossible.
         return mean, np.minimum(mean**2 * (np.maximum(variance, 0) + terms.extra), 0.25)
 
-    # -- where a test stands ------------------------------------------------------------------------------------
-
     def _single_axis(self, j: int, tests: Rows) -> tuple[NDArray[np.int64], Rows]:
-        """The severities measured alone on an axis, 0 first, and their tests."""
+        """Return the severities measured alone on an axis, 0 first, and their tests."""
         ordered = tests[np.argsort(self.features[tests, j])]
         return np.append(0, self.features[ordered, j]), np.append(self.clean, ordered)
 
     def _table(self, i: int, j: int, tests: Rows) -> Rows:
-        """Severity positions of two axes to the test that joins them, -1 where it was not measured."""
+        """Return a table from severity positions of two axes to the test that joins them, -1 if unmeasured."""
         table = np.full((len(self._severities[i]) + 1, len(self._severities[j]) + 1), -1, np.intp)
         where = self._position(i, self.features[tests, i]), self._position(j, self.features[tests, j])
         table[where] = tests
         return table
 
     def _position(self, j: int, values: NDArray[np.int64]) -> Rows:
-        """Where severities stand among those of an axis; one past the end for those it has not."""
+        """Return the positions of severities among those of an axis; one past the end for others."""
         known = self._severities[j]
         position = np.searchsorted(known, values)
         return np.where(known[np.minimum(position, len(known) - 1)] == values, position, len(known))
 
     def _between(self, j: int, values: NDArray[np.int64]) -> tuple[Rows, Rows, Floats, Floats]:
-        """The first-order tests on both sides of a severity, the share of the upper one, and the doubt as a variance.
+        """Return the first-order tests on both sides of severities, the upper one's share, and the doubt's variance.
 
-        A severity that was measured has none; beside one that was not, it is half the step between its neighbours.
+        The doubt is 0 for measured severities, and half the step between the neighbours for others.
         """
         known, tests = self._alone[j]
         above = np.minimum(np.searchsorted(known, values), len(known) - 1)
@@ -225,13 +217,12 @@ class LogRates:
         return tests[below], tests[above], share, np.where(exact, 0, step**2 * np.where(inside, 0.25, 1))
 
     def _effect(self, j: int, values: NDArray[np.int64]) -> Floats:
-        """u_j: what a severity alone changes."""
         below, above, share, _ = self._between(j, values)
         effect: Floats = self.logs[below] * (1 - share) + self.logs[above] * share - self.logs[self.clean]
         return effect
 
     def _pair(self, i: int, j: int, rows: NDArray[np.int64]) -> tuple[Rows, Bools, Floats, Floats]:
-        """The test that joins two axes, whether it was measured, d_ij if so, else its mean square as a doubt."""
+        """Return the test that joins two axes, whether it was measured, d_ij if so, else its mean square as a doubt."""
         both = (rows[:, i] > 0) & (rows[:, j] > 0)
         found = self._joint[i, j][self._position(i, rows[:, i]), self._position(j, rows[:, j])]
         known = both & (found >= 0)
@@ -241,10 +232,7 @@ class LogRates:
         return found, known, np.where(known, self.logs[found] - product, 0), doubt
 
     def _interactions(self) -> tuple[Floats, float]:
-        """Mean square interaction per pair of axes, and how much smaller two-way terms are than one-way terms.
-
-        Of pairs of axes with no test, the mean square of all; where there is none at all, a usual one.
-        """
+        """Return the mean square interaction per pair of axes (overall for unmeasured pairs), and `decay`."""
         squares = np.full((self.axes, self.axes), np.nan)
         one, two = [np.empty(0)], [np.empty(0)]
         for (i, j), table in self._joint.items():
@@ -261,11 +249,11 @@ class LogRates:
 
 
 def severities(who: str, levels: Sequence[Any] | None, features: ArrayLike) -> NDArray[np.int64]:
-    """Features as rows of severities; InputError where they also hold the order of application."""
+    """Return features as rows of severities; raise InputError if they also contain the order of application."""
     rows = np.asarray(features, np.int64)
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise InputError(f"features: shape {rows.shape}; accepted: one row of severities per configuration")
-    # Never so where first-order tests are among plain ones.
+    # Never true for plain rows with first-order tests.
     ordered = bool(rows.any()) and are_numbered(rows)
     if ordered or (levels is not None and rows.shape[1] == 2 * len(levels)):
         raise InputError(f"surrogate: {who!r} takes no application orders; accepted: spaces without order_sensitive")
@@ -274,35 +262,20 @@ def severities(who: str, levels: Sequence[Any] | None, features: ArrayLike) -> N
     return rows
 
 
-def _require_low_orders(who: str, rows: NDArray[np.int64]) -> None:
-    active = rows > 0
-    orders = active.sum(axis=1)
-    accepted = "accepted: runs that measure the clean test and first-order tests of every axis, such as 'ordered'"
-    if not (orders == 0).any():
-        raise InputError(f"surrogate: {who!r} needs the clean test, which was not measured; {accepted}")
-    missing = np.flatnonzero(~active[orders == 1].any(axis=0))
-    if len(missing):
-        axes = ", ".join(str(j + 1) for j in missing)
-        raise InputError(f"surrogate: {who!r} has no first-order test of axis {axes}; {accepted}")
-
-
 def dense(single: Trials, tests: Rows, count: int) -> tuple[Bools, Bools]:
-    """Which inputs were tried and which passed, inputs by the chosen of `count` tests."""
-    column = np.full(count, -1, np.intp)
-    column[tests] = np.arange(len(tests))
-    chosen = column[single.test] >= 0
-    at = single.place[chosen], column[single.test[chosen]]
+    """Return which inputs were tried and which passed, inputs by the chosen of `count` tests."""
+    chosen = selected(single, tests, count)
     tried = np.zeros((single.inputs, len(tests)), bool)
     passed = np.zeros_like(tried)
-    tried[at] = True
-    passed[at] = single.passed[chosen]
+    tried[chosen.place, chosen.test] = True
+    passed[chosen.place, chosen.test] = chosen.passed
     return tried, passed
 
 
 def _covariance(single: Trials, tests: Rows, count: int, rate: Floats, floored: Floats) -> Floats:
-    """Covariance of the log rates over inputs: the sum over inputs of products of their influences.
+    """Return the covariance of the log rates over inputs: the sum over inputs of products of their influences.
 
-    Input x moves log r_c by (y_xc - r_c) / (n_c r_c) where it was tried, independently of the other inputs.
+    Input x changes log r_c by (y_xc - r_c) / (n_c r_c) where it was tried, independently of the other inputs.
     """
     tried, passed = dense(single, tests, count)
     scale = 1 / (np.maximum(tried.sum(axis=0), 1) * floored)

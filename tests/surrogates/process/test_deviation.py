@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from testifai.surrogates.process.deviation import DeviatingPart, Deviation
 from testifai.surrogates.process.input_correlation import Independent
 from testifai.surrogates.process.kernel import Prior
-from testifai.surrogates.process.posterior import Scatter, SurfacePart
+from testifai.surrogates.process.posterior import DeviatingPart, Deviation, Scatter, SurfacePart
 
 PRIOR = Prior([range(4), range(3)])
 PLACES = np.indices((4, 3)).reshape(2, -1).T

@@ -16,7 +16,7 @@ def test_pairs_of_configurations_of_many_axes_have_the_covariance_of_the_formula
     smooth, rough = prior.weights(parameters)
     expected = np.full((40, 30), 4.0)
     for weights, table in (
-        (smooth, lambda j: prior.scale(parameters, j) * prior.axis(parameters, j).matrix),
+        (smooth, lambda j: module.AxisKernel.of(parameters[prior.slices[j]]).table),
         (rough, lambda j: module.unrelated(sizes[j])),
     ):
         factors = [table(j)[rows[:, j]][:, columns[:, j]] for j in prior.active]

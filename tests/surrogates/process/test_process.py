@@ -8,7 +8,7 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Trials
 from testifai.surrogates.process import Process
 from testifai.surrogates.process.input_correlation import Information, SameInput, _pairs, fit_same_input, hermite
-from testifai.surrogates.process.kernel import Prior
+from testifai.surrogates.process.kernel import AxisKernel, Prior
 from testifai.surrogates.process.marginal_likelihood import CompleteGrid, SomeTests
 
 
@@ -50,7 +50,7 @@ def brute_kernel(prior, parameters, a, b):
             one = two = 1.0
             for j in subset:
                 n = prior.sizes[j]
-                one *= prior.scale(parameters, j) * prior.axis(parameters, j).matrix[a[j], b[j]]
+                one *= AxisKernel.of(parameters[prior.slices[j]]).table[a[j], b[j]]
                 two *= ((a[j] == b[j]) - 1 / n) * n / (n - 1)
             total += smooth[order] * one + rough[order] * two
     return total
@@ -386,7 +386,7 @@ def test_unequal_trials_and_tests_without_any():
 
 def test_large_spaces_are_fitted_on_a_part(monkeypatch):
     monkeypatch.setattr("testifai.surrogates.process.process.LARGEST", 60)
-    monkeypatch.setattr("testifai.surrogates.process.posterior.ROWS", 50)
+    monkeypatch.setattr("testifai.surrogates.process.linear_algebra.ROWS", 50)
     rates = np.exp(-0.1 * SIGMAS.sum(axis=1))
     rng = np.random.default_rng(0)
     outcomes = population(rates, 300, rng)
@@ -438,7 +438,7 @@ def test_unknown_severities_and_confidences_are_refused():
 
 def test_a_region_in_chunks_is_that_in_one_piece(monkeypatch):
     """Of tests that were tried, of others, and of both, against the covariance of all their errors."""
-    from testifai.surrogates.process import posterior
+    from testifai.surrogates.process import linear_algebra
 
     grid = np.argwhere(np.ones((4, 3, 3), bool))
     rng = np.random.default_rng(2)
@@ -450,7 +450,7 @@ def test_a_region_in_chunks_is_that_in_one_piece(monkeypatch):
         half = 1.959964 * (surface.covariance(asked).mean()) ** 0.5
         centre = surface.bounds(asked, confidence=1e-9)[0].mean()  # the surface itself
         assert (high - centre) * (centre - low) == pytest.approx(half**2, rel=1e-6)
-        monkeypatch.setattr(posterior, "ROWS", 7)
+        monkeypatch.setattr(linear_algebra, "ROWS", 7)
         assert surface.region(asked) == pytest.approx((estimate, low, high), abs=1e-12)
         monkeypatch.undo()
 

@@ -11,10 +11,9 @@ from testifai.space import Space
 from testifai.surrogates.forest import Forest
 from testifai.surrogates.process import Process
 from testifai.surrogates.process.grid import GridIndex
-from testifai.surrogates.process.kernel import Prior
+from testifai.surrogates.process.kernel import Prior, Sequences
 from testifai.surrogates.process.low_rank import Effects
 from testifai.surrogates.process.marginal_likelihood import CompleteGrid, SomeTests, posed
-from testifai.surrogates.process.sequences import Sequences
 
 LEVELS = [[0, 1, 2, 3], [0, 2, 3], [0, 1, 4]]
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, (0, 1, 2, 3))

@@ -1,4 +1,4 @@
-"""The prior on all configurations of a space at once: sums over the whole grid without a pair of configurations."""
+"""The prior on all configurations of a space: sums over the whole grid without pairs of configurations."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from testifai.errors import InputError
@@ -15,23 +16,17 @@ from testifai.space.numbering import rank_places, unrank_places
 from testifai.support.types import Floats
 from testifai.surrogates.base import are_numbered
 from testifai.surrogates.process.kernel import AxisKernel, Prior
-
-Ints = NDArray[np.intp]
+from testifai.surrogates.process.linear_algebra import Ints, contracted
 
 
 class GridIndex:
-    """Finds tests by their places.
-
-    >>> numbers = GridIndex(np.array([[0, 0], [2, 1]]), sizes=(3, 2))
-    >>> numbers(np.array([[2, 1], [1, 1], [0, 0]])).tolist()
-    [1, -1, 0]
-    """
+    """Index tests by their places."""
 
     def __init__(self, places: Ints, sizes: Sequence[int], *, ordered: bool = False) -> None:
         self._sizes, self._sequences = tuple(sizes), math.factorial(len(sizes)) if ordered else 1
         self.size = math.prod(sizes) * self._sequences  # how many keys there may be
         strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-        # Spaces beyond what a machine word counts need whole numbers without an end.
+        # Keys of larger spaces exceed a machine word.
         whole = np.int64 if self.size < 2**63 else object
         self._strides = np.array(strides, whole)
         counts = range(len(sizes) + 1) if ordered else ()
@@ -41,14 +36,14 @@ class GridIndex:
         self._sorted = keys[self._order]
 
     def __call__(self, places: Ints) -> Ints:
-        """The tests that configurations are; -1 where they are none."""
+        """Return the numbers of configurations among the tests, -1 for others."""
         keys = self.keys(places)
         at = np.searchsorted(self._sorted, keys, side="right") - 1
         found: Ints = np.where(self._sorted[at] == keys, self._order[at], -1)
         return found
 
     def keys(self, places: Ints) -> NDArray[np.generic]:
-        """Where configurations stand among all of the grid, the last axis running fastest; then by their sequences."""
+        """Return positions on the grid, the last axis running fastest; then by sequence."""
         axes = len(self._sizes)
         keys: NDArray[np.generic] = places[:, :axes].astype(self._strides.dtype) @ self._strides
         if self._sequences == 1:
@@ -56,7 +51,6 @@ class GridIndex:
         return np.asarray(keys * self._sequences + rank_places(places[:, axes:].T, self._factorials))
 
     def places(self, keys: Ints) -> Ints:
-        """The configurations with these keys."""
         found = np.array(np.unravel_index(keys // self._sequences, self._sizes), np.intp)
         if self._sequences > 1:
             sequences = unrank_places(keys % self._sequences, found > 0, self._factorials)
@@ -65,7 +59,7 @@ class GridIndex:
 
 
 def severities(features: ArrayLike) -> NDArray[np.int64]:
-    """Rows of severities, or an InputError."""
+    """Return features as rows of severities, or raise InputError."""
     rows = np.asarray(features)
     if rows.ndim != 2 or rows.shape[1] == 0 or rows.dtype.kind not in "iu":
         raise InputError(f"features: {rows.dtype} of shape {rows.shape}; accepted: a row of severities each")
@@ -73,8 +67,7 @@ def severities(features: ArrayLike) -> NDArray[np.int64]:
 
 
 def known_places(prior: Prior, rows: NDArray[np.int64]) -> Ints:
-    """Severities as places among the levels of their axes, or an InputError where there is no such level."""
-    levels = prior.levels
+    """Return severities as places among the levels of their axes; raise InputError if there is no such level."""
     if rows.shape[1] != prior.width:
         raise InputError(f"features: {rows.shape[1]} severities to a row; accepted: {prior.width}")
     if prior.ordered and not are_numbered(rows):
@@ -83,7 +76,7 @@ def known_places(prior: Prior, rows: NDArray[np.int64]) -> Ints:
     if (places < 0).any():
         i, j = np.argwhere(places < 0)[0]
         raise InputError(
-            f"features: severity {rows[i, j]} on axis {j}; accepted: {', '.join(map(str, levels[j].tolist()))}"
+            f"features: severity {rows[i, j]} on axis {j}; accepted: {', '.join(map(str, prior.levels[j].tolist()))}"
         )
     return places
 
@@ -92,11 +85,10 @@ def known_places(prior: Prior, rows: NDArray[np.int64]) -> Ints:
 class Spectrum:
     """Eigenvectors and eigenvalues of the prior on the grid, for one vector of parameters.
 
-    An eigenvector is a product of one of each axis; the eigenvalues, an array over them, are the sum of two parts.
+    An eigenvector is a product of one of each axis; its eigenvalue is the sum of a smooth and a rough one.
     """
 
     kernels: list[AxisKernel]
-    scales: list[float]
     vectors: list[Floats]  # per axis, in columns, the constant one first
     factors: list[Floats]  # eigenvalues of each axis's smooth kernel
     weights: Floats  # of the product of these
@@ -105,15 +97,9 @@ class Spectrum:
 
 
 class WholeGrid:
-    """All configurations over the axes that have more than one level, the last axis running fastest.
+    """All configurations over the axes with more than one level, the last axis running fastest.
 
     All terms of the prior have the Kronecker product of the axes' eigenvectors as eigenvectors (see `process.kernel`).
-
-    >>> prior = Prior([[0, 1, 2], [0, 1]])
-    >>> places = np.indices(prior.sizes).reshape(2, -1).T
-    >>> slow = prior.kernel(prior.mean, places, places) @ np.arange(6.0)
-    >>> bool(np.allclose(WholeGrid(prior).times(prior.mean, np.arange(6.0)), slow))
-    True
     """
 
     def __init__(self, prior: Prior) -> None:
@@ -126,43 +112,30 @@ class WholeGrid:
         self._bases = {n: contrasts(n) for n in set(self.sizes)}
 
     def spectrum(self, parameters: Floats) -> Spectrum:
-        """The prior's eigenvectors and eigenvalues."""
-        prior = self.prior
-        smooth, rough = prior.weights(parameters)
-        kernels = [prior.axis(parameters, j) for j in prior.active]
-        scales = [prior.scale(parameters, j) for j in prior.active]
-        vectors, factors = [], []
-        for n, kernel, scale in zip(self.sizes, kernels, scales, strict=True):
+        smooth, rough = self.prior.weights(parameters)
+        kernels, vectors, factors = self.prior.axes(parameters), [], []
+        for n, kernel in zip(self.sizes, kernels, strict=True):
             values, inner = np.linalg.eigh(self._bases[n].T @ kernel.matrix @ self._bases[n])
             vectors.append(np.column_stack([np.full(n, n**-0.5), self._bases[n] @ inner]))
-            factors.append(np.r_[n, scale * np.maximum(values, 0)])
+            factors.append(np.r_[n, kernel.scale * np.maximum(values, 0)])
         weights = np.where(self._modelled, smooth[self.used], 0.0)
         rough_part = np.where(self._modelled, rough[self.used], 0.0) * self._rough_shape
-        return Spectrum(kernels, scales, vectors, factors, weights, weights * outer(factors), rough_part)
+        return Spectrum(kernels, vectors, factors, weights, weights * outer(factors), rough_part)
 
     def times(self, parameters: Floats, weights: Floats) -> Floats:
-        """The prior's covariance matrix times a vector over the grid."""
+        """Return the prior's covariance matrix times a vector over the grid."""
         spectrum = self.spectrum(parameters)
         coefficients = contracted(weights.reshape(self.sizes), spectrum.vectors)
         coefficients *= spectrum.smooth + spectrum.rough
         return contracted(coefficients, [vectors.T for vectors in spectrum.vectors]).reshape(-1)
 
 
-def contracted(tensor: Floats, matrices: Sequence[Floats]) -> Floats:
-    """A tensor with each of its last axes multiplied by a matrix: sum over i of tensor[..., i, ...] matrix[i, k]."""
-    first = tensor.ndim - len(matrices)
-    for matrix in matrices:  # each turn moves the axis to the end
-        tensor = np.tensordot(tensor, matrix, axes=(first, 0))
-    return tensor
-
-
 def outer(factors: Sequence[Floats]) -> Floats:
-    """The product of every choice of one entry of each."""
+    """Return the products of every choice of one entry of each factor."""
     product: Floats = functools.reduce(np.multiply.outer, factors, np.ones(()))
     return product
 
 
 def contrasts(n: int) -> Floats:
-    """An orthonormal basis of the vectors that sum to zero (Helmert)."""
-    columns = [np.r_[np.ones(i), -i, np.zeros(n - i - 1)] / math.sqrt(i * (i + 1)) for i in range(1, n)]
-    return np.array(columns).T
+    """Return an orthonormal basis of the vectors that sum to zero (Helmert), in columns."""
+    return np.asarray(scipy.linalg.helmert(n).T)

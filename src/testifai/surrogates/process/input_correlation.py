@@ -1,4 +1,4 @@
-"""Outcomes of one input under several tests hang together: how much, and what the trials then say about the surface.
+"""The correlation of outcomes of one input under several tests, and the information of correlated trials.
 
 Every trial gives a pseudo-value e = eta_0 + (z - sin^2 eta_0) / sin(2 eta_0) of eta = arcsin sqrt(rate), with
 variance 1/4 whatever the rate. Those of one input have covariance R/4; different inputs are independent. For what
@@ -12,37 +12,44 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from testifai.runs.outcomes import Trials
 from testifai.support.types import Floats
-from testifai.surrogates.process.grid import contracted
+from testifai.surrogates.base import trials_at
 from testifai.surrogates.process.kernel import EDGE, inside
+from testifai.surrogates.process.linear_algebra import Ints, contracted, inverse
 
-NEAR = 0.12  # on the scale of eta: tests whose trials tell most about each other's dispersion
-POOLED = 30.0  # trials that all of them together count for, wherever there are few
-UNSEEN = 3.0  # trials that scatter as passes and failures do, beside those seen: equal ones need not stay equal
+NEAR = 0.12  # distance in eta within which tests have similar dispersion
+POOLED = 30.0  # weight, in trials, of the overall dispersion
+UNSEEN = 3.0  # weight, in trials, of the dispersion of passes and failures: equal trials may be followed by others
 LEAST_LEFT = 0.05
 KNOTS = np.linspace(EDGE, np.pi / 2 - EDGE, 60)
+TERMS = 8  # of the Hermite expansion; the next ones matter only for correlations near 1
+PAIRS = 100_000  # of trials of the same input, enough to fit a few numbers
+# Sum of cubed tests per input beyond which inputs are used through means per test: 70 tests on each of 10,000 inputs
+# take some two seconds.
+WORK = 10_000 * 70**3
+SURE = 10_000  # pairs that determine their correlation well enough
+CHUNK = 4_000_000  # matrix entries in a chunk
+LOOPED = 24  # least size of blocks that are inverted one by one: slower to call, but half the work
+
+Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Dispersion:
     """The relative variance phi of trials, by the mean of their test."""
 
-    values: Floats  # at the knots
-
-    @classmethod
-    def most(cls) -> Dispersion:
-        """That of passes and failures."""
-        return cls(np.ones(len(KNOTS)))
+    values: Floats  # at KNOTS; 1 for passes and failures
 
     @classmethod
     def of(cls, eta: Floats, scores: Floats, left: Floats) -> Dispersion:
-        """From trials, the eta of each one's test, and the part of its variance that a surface through it leaves."""
+        """Learn from trials, the eta of each one's test, and the share of variance that the surface leaves."""
         squares = ((scores - np.sin(eta) ** 2) / (np.sin(2 * eta) / 2)) ** 2 / np.maximum(left, LEAST_LEFT)
         pooled = (squares.sum() + UNSEEN) / (len(squares) + UNSEEN)
-        # Trials are added up at their knots first: there may be millions.
+        # There may be millions of trials: sum them at knots first.
         at = np.searchsorted((KNOTS[1:] + KNOTS[:-1]) / 2, eta)
         count, total = np.bincount(at, minlength=len(KNOTS)), np.bincount(at, squares, len(KNOTS))
         near = np.exp(-0.5 * ((KNOTS[:, None] - KNOTS) / NEAR) ** 2)
@@ -50,27 +57,13 @@ class Dispersion:
         return cls(np.minimum(found, 1.0))
 
     def __call__(self, rates: Floats) -> Floats:
-        """Of tests with these means."""
         return np.interp(inside(np.arcsin(np.sqrt(np.clip(rates, 0, 1)))), KNOTS, self.values)
 
     def terms(self, rates: Floats) -> Floats:
-        """The dispersion in place of `inputs.hermite`: scores of one input are correlated as their latent values."""
+        """Return the dispersion as in `hermite`: scores of one input are correlated as their latent values."""
         terms = np.zeros((TERMS, len(rates)))
         terms[0] = np.sqrt(self(rates))
         return terms
-
-
-Singles = NDArray[np.float32]
-Ints = NDArray[np.intp]
-
-TERMS = 8  # of the Hermite expansion; the next ones matter only for correlations near 1
-PAIRS = 100_000  # of trials of the same input, enough to fit a handful of numbers
-# Work, as the sum of cubed tests per input, beyond which inputs are used through means per test: 70 tests on each of
-# 10,000 inputs take some two seconds.
-WORK = 10_000 * 70**3
-SURE = 10_000  # pairs from which on their correlation is known well enough to build on it
-CHUNK = 4_000_000  # matrix entries at a time
-LOOPED = 24  # blocks of this size on are inverted one by one: slower to call, but half the work
 
 
 @dataclass(frozen=True)
@@ -83,14 +76,14 @@ class SameInput:
 
     @classmethod
     def of(cls, parameters: Floats, sizes: Sequence[int]) -> SameInput:
-        """From numbers without limits: of strength, common, and the steps between levels of axes of these sizes."""
+        """Convert unbounded parameters: of strength, common, and the steps between levels of axes of these sizes."""
         strength, common = 0.98 / (1 + np.exp(-parameters[:2]))
         ends = np.cumsum([size - 1 for size in sizes])
         steps = np.split(np.exp(parameters[2:]), ends[:-1])
         return cls(float(strength), float(common), tuple(np.r_[0.0, np.cumsum(axis)] for axis in steps))
 
     def correlation(self, rows: Ints, columns: Ints, left: Floats, right: Floats) -> Floats:
-        """R, from places and Hermite coefficients; 1 on the diagonal must be set by the caller."""
+        """Return R, from places and Hermite coefficients; the caller must set the diagonal to 1."""
         latent = np.zeros((len(rows), len(columns)))
         for levels, a, b in zip(self.positions, rows.T, columns.T, strict=True):
             latent -= np.abs(levels[a][:, None] - levels[b])
@@ -104,7 +97,7 @@ class SameInput:
         return total
 
     def times(self, coefficients: Floats, weights: Floats) -> Floats:
-        """R times a vector over all configurations of the positions' grid, whose Hermite coefficients these are.
+        """Return R times a vector over all configurations of the grid, with these Hermite coefficients.
 
         A power of the latent correlation is, by the binomial theorem, a sum of Kronecker products over the axes.
         """
@@ -122,57 +115,32 @@ class SameInput:
         return total
 
 
-def selected(single: Trials, used: Ints, rows: int) -> Trials:
-    """The trials of some of the tests, which are renumbered."""
-    number = np.full(rows, -1, np.intp)
-    number[used] = np.arange(len(used))
-    test = number[single.test]
-    kept = test >= 0
-    value = None if single.value is None else single.value[kept]
-    return Trials(test[kept], np.asarray(single.place)[kept], np.asarray(single.passed)[kept], single.inputs, value)
-
-
 def thinned(single: Trials, most: Floats) -> Trials:
-    """Of each test no more than so many trials, those of the first inputs in the run's random order."""
+    """Return at most so many trials of each test, those of the first inputs in the run's random order."""
     order = np.lexsort((single.place, single.test))
     count = np.bincount(single.test, minlength=len(most))
     rank = np.empty(len(order), np.intp)
     rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
-    kept = rank < most[single.test]
-    value = None if single.value is None else single.value[kept]
-    return Trials(single.test[kept], np.asarray(single.place)[kept], single.passed[kept], single.inputs, value)
+    return trials_at(single, np.flatnonzero(rank < most[single.test]))
 
 
 def hermite(rates: Floats) -> Floats:
-    """Coefficients g_n, a row each, with corr(z, z') = sum_n rho^n g_n g_n' for latent correlation rho.
+    """Return coefficients g_n, a row each, with corr(z, z') = sum_n rho^n g_n g_n' for latent correlation rho.
 
     The tetrachoric series (Pearson 1900): z = [latent normal > h] has g_n = phi(h) He_(n-1)(h) / sqrt(n! r (1-r)).
-
-    >>> g = hermite(np.array([0.5]))[:, 0]
-    >>> float((0.5 ** np.arange(1, 9) * g**2).sum().round(3)), float(round(2 / np.pi * np.arcsin(0.5), 3))
-    (0.333, 0.333)
     """
-    from scipy.special import ndtri
-
-    h = -ndtri(rates)
-    polynomials = [np.ones_like(h), h]
-    for n in range(2, TERMS):
-        polynomials.append(h * polynomials[-1] - (n - 1) * polynomials[-2])
+    h = -scipy.special.ndtri(rates)
+    polynomials = np.ascontiguousarray(np.polynomial.hermite_e.hermevander(h, TERMS - 1).T)
     factorials = np.cumprod(np.arange(1.0, TERMS + 1))
     density = np.exp(-(h**2) / 2) / np.sqrt(2 * np.pi * rates * (1 - rates))
-    coefficients: Floats = np.array(polynomials[:TERMS]) * density / np.sqrt(factorials)[:, None]
+    coefficients: Floats = polynomials * density / np.sqrt(factorials)[:, None]
     return coefficients
 
 
 def fit_same_input(
     single: Trials, residuals: Floats, places: Ints, coefficients: Floats, sizes: Sequence[int], seed: int
 ) -> Floats:
-    """The parameters of `SameInput`, by least squares on products of two residuals (variance 1) of the same input.
-
-    They are held near moderate values.
-    """
-    from scipy.optimize import minimize
-
+    """Fit the parameters of `SameInput` by penalised least squares on products of two residuals of the same input."""
     first, second = _pairs(single, seed)
     products = residuals[first] * residuals[second]
     one, two = single.test[first], single.test[second]
@@ -186,7 +154,7 @@ def fit_same_input(
         decay = np.exp(-(crossed @ steps))
         shape = common + (1 - common) * decay
         latent = strength * shape
-        value, slope = pairs[-1] * latent, pairs[-1].copy()  # Horner, with the derivative beside it
+        value, slope = pairs[-1] * latent, pairs[-1].copy()  # Horner, with the derivative
         for row in pairs[-2::-1]:
             value += row
             slope = slope * latent + value
@@ -203,12 +171,13 @@ def fit_same_input(
         return 0.5 * float(error @ error + pull @ pull), gradient + pull
 
     bounds = [(-6, 6)] * len(start)
-    found: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40}).x
-    return found
+    options = {"maxiter": 40}
+    found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return np.asarray(found.x)
 
 
 def _crossed(one: Ints, two: Ints, sizes: Sequence[int]) -> Floats:
-    """Which steps between neighbouring levels lie between two configurations, a column for each step."""
+    """Return which steps between neighbouring levels are between two configurations, a column for each step."""
     columns = [
         (np.minimum(one[:, j], two[:, j]) <= step) & (step < np.maximum(one[:, j], two[:, j]))
         for j, size in enumerate(sizes)
@@ -218,10 +187,9 @@ def _crossed(one: Ints, two: Ints, sizes: Sequence[int]) -> Floats:
 
 
 def _pairs(single: Trials, seed: int) -> tuple[Ints, Ints]:
-    """Pairs of trials of the same input, at most about PAIRS, none preferred."""
     rng = np.random.default_rng(seed)
     some = np.arange(len(single.place))
-    if len(some) > 2 * PAIRS:  # then the trials of a part of the inputs are enough
+    if len(some) > 2 * PAIRS:  # the trials of a part of the inputs suffice
         kept = rng.random(single.inputs) < 2 * PAIRS / len(some)
         some = np.flatnonzero(kept[single.place])
     order = some[np.lexsort((rng.permutation(len(some)), single.place[some]))]
@@ -239,7 +207,7 @@ def _pairs(single: Trials, seed: int) -> tuple[Ints, Ints]:
 
 
 class Independent:
-    """What trials of variance 1 say about the values of the tests, if each has its own input."""
+    """The information of trials of variance 1 about the values of the tests, if each has its own input."""
 
     sure = False
 
@@ -255,7 +223,7 @@ class Independent:
 
 
 class Information:
-    """What single trials of variance 1 say about the values of the tests, given R: a precision matrix P, and scores."""
+    """The information of single trials of variance 1 about the values of the tests, given R: a precision matrix P."""
 
     def __init__(self, single: Trials, tests: int, correlation: Floats) -> None:
         self._order = np.argsort(single.place, kind="stable")
@@ -264,7 +232,7 @@ class Information:
         self._tests = tests
         self.weight = np.ones(len(single.test))
         self.trials: Floats = np.bincount(single.test, minlength=tests).astype(np.float64)
-        self.sure = float((tried * (tried - 1) / 2).sum()) > SURE  # of how trials hang together
+        self.sure = float((tried * (tried - 1) / 2).sum()) > SURE  # of their correlation
         self.precision = np.zeros((tests, tests))
         self._groups: list[tuple[Ints, Singles]] = []  # trials of inputs with equally many, and their inverse blocks
         self._means = float((tried.astype(float) ** 3).sum()) > WORK
@@ -277,19 +245,18 @@ class Information:
                 self._add_inputs(starts[tried == count], int(count), table)
 
     def _add_inputs(self, starts: Ints, count: int, correlation: Singles) -> None:
-        """P += Σ_x S_x' B_x S_x with B_x = (S_x R S_x')^-1, over the inputs x that have `count` trials.
+        """Add Σ_x S_x' B_x S_x to P, with B_x = (S_x R S_x')^-1, over the inputs x that have `count` trials.
 
-        S_x picks the tests t_1, …, t_count that x was tried under: entry (i, j) of B_x is added to P at (t_i, t_j). As
-        B_x is symmetric, only its entries with i >= j are added up, those with i = j halved: with L their sum,
-        P += L + L'.
+        S_x selects the tests t_1, …, t_count of x: entry (i, j) of B_x is added to P at (t_i, t_j). As B_x is
+        symmetric, only its entries with i >= j are added up, those with i = j halved: with L their sum, P += L + L'.
         """
         row, column = np.tril_indices(count)
-        lower = row * count + column  # where these entries stand in a block laid out flat
+        lower = row * count + column  # of these entries in a flat block
         halving = np.where(row == column, 0.5, 1.0).astype(np.float32)
         for some in np.array_split(starts, 1 + len(starts) * count**2 // CHUNK):
             trials = some[:, None] + np.arange(count)
             tests = self._test[trials]
-            cells = tests[:, :, None] * self._tests + tests[:, None, :]  # (t_i, t_j) in P laid out flat
+            cells = tests[:, :, None] * self._tests + tests[:, None, :]  # (t_i, t_j) in flat P
             blocks = _inverses(correlation.take(cells))
             entries = blocks.reshape(len(some), -1).take(lower, axis=1) * halving
             goals = cells.reshape(len(some), -1).take(lower, axis=1)
@@ -299,9 +266,7 @@ class Information:
             self._groups.append((trials, blocks))
 
     def _add_means(self, single: Trials, correlation: Floats) -> None:
-        """One mean per test; means of two tests share the inputs that both were tried on."""
-        from scipy.linalg import inv
-
+        """Use one mean per test; means of two tests share the inputs that both were tried on."""
         tried, column = np.unique(single.place, return_inverse=True)
         table = np.zeros((self._tests, len(tried)), np.float32)
         table[single.test, column] = 1
@@ -309,18 +274,14 @@ class Information:
         trials = self.trials[used]
         shared = (table[used] @ table[used].T).astype(np.float64)
         covariance = shared / np.outer(trials, trials) * correlation[np.ix_(used, used)]
-        self.precision[np.ix_(used, used)] = inv(covariance, check_finite=False)
+        self.precision[np.ix_(used, used)] = scipy.linalg.inv(covariance, check_finite=False)
 
     def covariance(self) -> Floats:
-        """The inverse of P."""
-        from scipy.linalg.lapack import dpotrf, dpotri
-
-        inverse = np.tril(dpotri(dpotrf(self.precision, lower=1)[0], lower=1)[0])
-        covariance: Floats = inverse + np.tril(inverse, -1).T
-        return covariance
+        """Return the inverse of P."""
+        return inverse(scipy.linalg.lapack.dpotrf(self.precision, lower=1)[0])
 
     def score(self, deviations: Floats) -> Floats:
-        """P times the tests' values, from the trials' deviations in units of their standard deviation."""
+        """Return P times the tests' values, from the trials' standardised deviations."""
         ordered = deviations[self._order]
         if self._means:
             means = np.bincount(self._test, ordered, self._tests) / np.maximum(self.trials, 1)
@@ -333,14 +294,11 @@ class Information:
 
 
 def _inverses(blocks: Singles) -> Singles:
-    """The inverse of each of many symmetric positive definite matrices, in place."""
-    from scipy.linalg.lapack import spotrf, spotri
-
-    count = blocks.shape[-1]
+    lapack, count = scipy.linalg.lapack, blocks.shape[-1]
     if count < LOOPED:
         return np.linalg.inv(blocks)
     for block in blocks:
-        # The transpose is in Fortran's order, so that LAPACK works in place and fills the upper triangle of ours.
-        spotri(spotrf(block.T, lower=1, overwrite_a=1, clean=0)[0], lower=1, overwrite_c=1)
+        # The transpose is in Fortran's order, so that LAPACK works in place and fills the upper triangle.
+        lapack.spotri(lapack.spotrf(block.T, lower=1, overwrite_a=1, clean=0)[0], lower=1, overwrite_c=1)
     upper = np.triu(np.ones((count, count), bool))
     return np.where(upper, blocks, blocks.transpose(0, 2, 1))

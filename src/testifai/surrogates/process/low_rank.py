@@ -1,50 +1,42 @@
-"""A surface over more tests than a covariance matrix can hold: the prior's largest effects, the rest each test's own.
+"""A surface over more tests than a covariance matrix can hold: the prior's largest effects, and a remainder per test.
 
-On the scale of eta, the prior of `kernel` is a sum of products of the axes' eigenvectors (Mercer). Those of largest
-variance are kept, a few hundred to a thousand weights that all tests teach together; what the others add to a test is
-taken as its own, so that every test keeps its prior variance. Trials count as if each had its own input, but for one
-offset that all tests share: the inputs used may be easier or harder than all together.
+On the scale of eta, the prior of `kernel` is a sum of products of the axes' eigenvectors (Mercer). The products of
+largest variance are kept, a few hundred to a thousand weights learned from all tests; the others add independent
+variance to each test, so that every test keeps its prior variance. Trials count as if each had its own input, but for
+one offset that all tests share: the inputs used may be easier or harder than all inputs.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from testifai.support.types import Floats
 from testifai.surrogates.process.grid import GridIndex
-from testifai.surrogates.process.kernel import CONSTANT, Ints, Prior, inside
+from testifai.surrogates.process.kernel import CONSTANT, Prior, inside
+from testifai.surrogates.process.linear_algebra import Ints, cholesky, chunks, explained_root, solve
 from testifai.surrogates.process.outlier_tests import OutlierTests, find_outliers
 
 MOST_EFFECTS = 1_200
-CANDIDATES = 200_000  # effects of one order that are looked at
-ROWS = 2_000  # configurations at a time
+CANDIDATES = 200_000  # effects of one order that are considered
 ROUNDS = 3  # of Fisher scoring
 
 
 class Effects:
-    """The prior's effects of largest variance, the constant first.
-
-    >>> prior = Prior([[0, 1, 2], [0, 1]])
-    >>> places = np.indices(prior.sizes).reshape(2, -1).T
-    >>> effects = Effects(prior, prior.mean)(places)
-    >>> effects.shape, bool(np.allclose(effects @ effects.T, prior.kernel(prior.mean, places, places)))
-    ((6, 6), True)
-    """
+    """The prior's effects of largest variance, the constant first."""
 
     def __init__(self, prior: Prior, parameters: Floats, most: int = MOST_EFFECTS) -> None:
         self._active = prior.active
         self._vectors: list[Floats] = []
         widest = max((prior.sizes[j] - 1 for j in prior.active), default=0)
         variances, unrelated = np.zeros((2, len(prior.active), widest))
-        for at, j in enumerate(prior.active):
+        for at, (j, kernel) in enumerate(zip(prior.active, prior.axes(parameters), strict=True)):
             levels = prior.sizes[j]
-            found, vectors = np.linalg.eigh(prior.scale(parameters, j) * prior.axis(parameters, j).matrix)
-            # Centred kernels do not know the constant: its eigenvalue, 0, is the smallest.
+            found, vectors = np.linalg.eigh(kernel.table)
+            # Centred kernels do not contain the constant: its eigenvalue, 0, is the smallest.
             self._vectors.append(vectors[:, :0:-1] * math.sqrt(levels))
             variances[at, : levels - 1] = np.maximum(found[:0:-1], 0) / levels
             unrelated[at, : levels - 1] = 1 / (levels - 1)
@@ -71,7 +63,7 @@ class Effects:
             self._ordered_sd = np.sqrt(self._sequences.variances(scales)[self._ordered])
 
     def __call__(self, places: Ints) -> Floats:
-        """Each effect at configurations, times its standard deviation: a row for a configuration."""
+        """Return each effect at configurations, times its standard deviation: a row for a configuration."""
         parts = [np.full((len(places), 1), math.sqrt(CONSTANT))]
         lifted = [vectors[places[:, j]] for j, vectors in zip(self._active, self._vectors, strict=True)]
         table = np.concatenate(lifted, axis=1) if lifted else np.empty((len(places), 0))
@@ -86,7 +78,7 @@ class Effects:
 
 
 def _candidates(axes: int, order: int, widest: int) -> tuple[Ints, Ints]:
-    """Sets of axes and an eigenvector of each, the first ones where there are too many; none of an order too large."""
+    """Return sets of axes and an eigenvector of each: the first ones of too many, none of an order too large."""
     sets = math.comb(axes, order)
     each = min(widest, int((CANDIDATES / max(sets, 1)) ** (1 / order)))
     if each < 1:
@@ -98,17 +90,17 @@ def _candidates(axes: int, order: int, widest: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class SeenTests:
-    """Tests with their trials, and how far the inputs used may be off all of them together (a variance)."""
+    """Tests with their trials, and the variance of the offset of the inputs used from all inputs."""
 
     places: Ints
     won: Floats
     tried: Floats
-    inputs: Floats | float  # whose rates are wanted; counted as the trials are
+    inputs: Floats | float  # in the population of interest; counted as the trials are
     offset: float
 
 
 class LowRankPosterior:
-    """The posterior of all weights, of the tests' own parts, and of configurations that were not tried."""
+    """The posterior of all weights, of the tests' remainders, and of configurations that were not tried."""
 
     def __init__(self, prior: Prior, parameters: Floats, seen: SeenTests, level: float) -> None:
         self._prior, self._parameters, self._level, self._seen = prior, parameters, level, seen
@@ -119,17 +111,17 @@ class LowRankPosterior:
         self._own = self._rest(seen.places, effects)
         self._learn(effects, 0.0)
         self.outliers = self._outlier_tests(effects)
-        if self.outliers.any_likely:  # these say little about the surface
+        if self.outliers.any_likely:  # these are hardly informative
             self._learn(effects, self.outliers.off)
             self.outliers = self._outlier_tests(effects)
 
     def values(self, places: Ints) -> tuple[Floats, Floats]:
-        """Mean and variance of each eta by the surface."""
+        """Return mean and variance of each eta by the surface."""
         eta, variance = np.empty(len(places)), np.empty(len(places))
         for some in chunks(len(places)):
             effects = self._effects(places[some])
             eta[some] = self._level + effects @ self._weights
-            variance[some] = (self._spent(effects) ** 2).sum(axis=1)
+            variance[some] = self._explained(effects)
             test = self.numbered(places[some])
             rest, gain = self._rest(places[some], effects), np.where(test >= 0, self._gain[test], 0)
             eta[some] += gain * (self._values[test] - eta[some])
@@ -137,71 +129,53 @@ class LowRankPosterior:
         return eta, variance + self._seen.offset
 
     def along(self, places: Ints, weights: Floats) -> Floats:
-        """The posterior covariance of each eta with weighted sums of them, a column for each."""
+        """Return the posterior covariance of each eta with weighted sums of them, a column for each."""
         total = sum((self._effects(places[some]).T @ weights[some] for some in chunks(len(places))), np.zeros(()))
-        solved = self._solve(np.asarray(total))
+        solved = solve(self._factor, np.asarray(total))
         along = np.concatenate([self._effects(places[some]) @ solved for some in chunks(len(places))])
         return np.asarray(along + self._apart(places)[:, None] * weights + self._seen.offset * weights.sum(axis=0))
 
     def covariance(self, places: Ints) -> Floats:
-        """The posterior covariance of configurations."""
-        spent = self._spent(self._effects(places))
+        spent = explained_root(self._factor, self._effects(places)).T
         return np.asarray(spent @ spent.T + np.diag(self._apart(places)) + self._seen.offset)
 
     def _apart(self, places: Ints) -> Floats:
-        """The variance of what each configuration has for itself."""
+        """Return the posterior variance of each configuration's remainder."""
         test = self.numbered(places)
         rest = np.concatenate([self._rest(places[some], self._effects(places[some])) for some in chunks(len(places))])
         return np.where(test >= 0, self._left[test], rest)
 
     def _learn(self, effects: Floats, off: Floats | float) -> None:
-        """The weights by Fisher scoring; only the values change from round to round, not their variances."""
-        from scipy.linalg import cholesky
-
+        """Learn the weights by Fisher scoring; only the values change from round to round, not their variances."""
         own, tried = self._own, self._seen.tried
         spread = self._noise + own + off
         precision = np.eye(effects.shape[1])
         for some in chunks(len(effects)):
             scaled = effects[some] / np.sqrt(spread[some])[:, None]
             precision += scaled.T @ scaled
-        self._factor = cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
+        self._factor = cholesky(precision)
         self._gain = own / spread
         self._left = self._gain * (self._noise * (1 - tried / self._seen.inputs) + off)
         eta = np.full(len(own), self._level)
         for _ in range(ROUNDS):
             at = inside(eta)
             self._values = at + (self._seen.won / tried - np.sin(at) ** 2) / np.sin(2 * at)
-            self._weights = self._solve(effects.T @ ((self._values - self._level) / spread))
+            self._weights = solve(self._factor, effects.T @ ((self._values - self._level) / spread))
             surface = self._level + effects @ self._weights
             eta = surface + self._gain * (self._values - surface)
         self._spread, self._surface = spread, surface
 
     def _outlier_tests(self, effects: Floats) -> OutlierTests:
-        """Tests off the surface that all others make."""
-        variance = np.concatenate([(self._spent(effects[some]) ** 2).sum(axis=1) for some in chunks(len(effects))])
+        variance = np.concatenate([self._explained(effects[some]) for some in chunks(len(effects))])
         leverage = np.minimum(variance / self._spread, 1 - 1e-9)
-        foretold = (self._surface - leverage * self._values) / (1 - leverage)
-        return find_outliers(
-            foretold, variance / (1 - leverage) + self._own, self._seen.won, self._seen.tried, self._seen.inputs
-        )
+        predicted = (self._surface - leverage * self._values) / (1 - leverage)
+        seen, spread = self._seen, variance / (1 - leverage) + self._own
+        return find_outliers(predicted, spread, seen.won, seen.tried, seen.inputs)
 
     def _rest(self, places: Ints, effects: Floats) -> Floats:
-        """The prior variance that the effects leave to each configuration."""
+        """Return the prior variance of configurations that the effects do not explain."""
         left: Floats = self._prior.variance(self._parameters, places) - (effects**2).sum(axis=1)
         return np.maximum(left, 1e-9)
 
-    def _spent(self, effects: Floats) -> Floats:
-        """What squares to the variance of the effects' sum, row by row."""
-        from scipy.linalg import solve_triangular
-
-        return np.asarray(solve_triangular(self._factor, effects.T, lower=True, check_finite=False).T)
-
-    def _solve(self, vector: Floats) -> Floats:
-        from scipy.linalg import cho_solve
-
-        return np.asarray(cho_solve((self._factor, True), vector, check_finite=False))
-
-
-def chunks(rows: int) -> Iterator[slice]:
-    """All rows, some at a time."""
-    return (slice(start, start + ROWS) for start in range(0, rows, ROWS))
+    def _explained(self, effects: Floats) -> Floats:
+        return np.asarray((explained_root(self._factor, effects).T ** 2).sum(axis=1))

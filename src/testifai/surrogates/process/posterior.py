@@ -1,179 +1,48 @@
-"""How the values of configurations hang together, before and after the trials: what a fitted process knows of them."""
+"""The surfaces that add up to eta, before and after the trials, and the surface of a part of the inputs.
+
+`Deviation` is the difference of the surface of a part of the inputs from that of all others. It is a Gaussian process
+with covariance
+
+    c + sum_j m_j K_j(s, t) + w e_2(K_1, ..., K_k)(s, t) + f k(s, t) + u [s = t],
+
+with k the kernel of the others' surface but for its constant, and K_j its centred kernels of the axes: an offset,
+effects of single axes, of pairs, a surface like that of the others, and single tests. These few sizes are learned.
+The posterior covariance of the others' surface, which was learned from other inputs, is added: no trial counts twice.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 
-from testifai.support.progress import note
 from testifai.support.types import Bools, Floats
-from testifai.surrogates.base import PoolingSurrogate
-from testifai.surrogates.process.grid import GridIndex, WholeGrid
-from testifai.surrogates.process.input_correlation import (
-    TERMS,
-    Dispersion,
-    Independent,
-    Information,
-    SameInput,
-    hermite,
-)
-from testifai.surrogates.process.kernel import Ints, Prior, inside
-from testifai.surrogates.process.low_rank import LowRankPosterior
+from testifai.surrogates.process.grid import WholeGrid
+from testifai.surrogates.process.input_correlation import TERMS, Independent, Information
+from testifai.surrogates.process.kernel import CONSTANT, Prior, symmetric
+from testifai.surrogates.process.linear_algebra import Ints, cholesky, inverse, solve
 from testifai.surrogates.process.marginal_likelihood import FitCache, Widening, maximise, posed, unwidened
 
-ROWS = 2_000  # configurations predicted at a time
-REMEMBERED = 4  # times so many configurations whose coefficients are kept, as they are asked for several times
-
-
-class Covariances(PoolingSurrogate):
-    """Covariances of configurations, from what a fit leaves in these."""
-
-    prior_: Prior
-    same_input_: SameInput | None
-    _parts: Sequence[SurfacePart]  # that add up to the surface
-    _places: Ints  # of the tests that it was fitted on
-    _numbered: GridIndex  # these by number
-    _share: float  # of the inputs at hand, one of them; 0 where rates are those of all there could be
-    _low_rank: LowRankPosterior | None
-    _on_grid: bool
-    _level: float
-    _rough: tuple[Floats, Floats]  # parameters and weights of the surface as if no inputs were shared
-    _coefficients: Floats  # of Hermite's polynomials at the tests
-    _dispersion: Dispersion | None
-    _whole: Floats | None  # coefficients of all configurations
-    _asked: dict[bytes, Floats]  # those of configurations asked for last
-
-    def _errors_along(self, places: Ints, weights: Floats) -> Floats:
-        """The posterior covariance of each eta with weighted sums of them, of any configurations: a column for each."""
-        if self._low_rank is not None:
-            return self._low_rank.along(places, weights)
-        number = self._numbered(places)
-        if (number >= 0).all():
-            # Weights of all tests, 0 elsewhere: to pick rows and columns of the covariance takes longer.
-            whole = np.zeros((len(self._places), weights.shape[1]))
-            np.add.at(whole, number, weights)
-            among_tests: Floats = sum((part.error_along(whole) for part in self._parts), np.zeros(whole.shape))
-            return among_tests[number]
-        note(f"adding up {len(places):,} tests")
-        along = np.zeros(weights.shape)
-        for part in self._parts:
-            own, of_tests = self._along(part, places, weights, (places, self._places))
-            (explained,) = self._along(part, self._places, part.root @ part.spent(of_tests.T).T, (places,))
-            along += own - explained
-        return along
-
-    def _along(self, part: SurfacePart, places: Ints, weights: Floats, wanted: Sequence[Ints]) -> list[Floats]:
-        """The prior covariances of some configurations' values with weighted sums of those of others."""
-        # Pairs of configurations are quicker where there are few of them, and all there is where no grid can be held.
-        few = len(places) * sum(map(len, wanted)) < math.prod(self.prior_.sizes)
-        if few or not self._on_grid or not part.on_grid:
-            return [self._along_pairs(part, places, weights, rows) for rows in wanted]
-        whole = np.column_stack([self._along_grid(part, places, column) for column in weights.T])
-        return [whole[self._numbered.keys(rows)] for rows in wanted]
-
-    def _along_grid(self, part: SurfacePart, places: Ints, weights: Floats) -> Floats:
-        """The same of all configurations, through the axes instead of pairs."""
-        whole = self._scattered(places, weights)
-        along = part.grid.times(part.parameters, whole)
-        if self._share:
-            sd, rows = part.scatter(self._grid_coefficients())
-            spread = sd * whole
-            if self.same_input_ is not None and not part.scatter.first:
-                spread = self.same_input_.times(rows, spread)
-            along += self._share * sd * spread
-        return along
-
-    def _scattered(self, places: Ints, weights: Floats) -> Floats:
-        """Weights of some configurations as those of all."""
-        return np.bincount(self._numbered.keys(places), weights, math.prod(self.prior_.sizes)).astype(np.float64)
-
-    def _along_pairs(self, part: SurfacePart, places: Ints, weights: Floats, wanted: Ints) -> Floats:
-        """The same from the covariance of each pair, in chunks: all pairs of a large region do not fit into memory."""
-        along = np.zeros((len(wanted), *weights.shape[1:]))
-        for some in chunks(len(wanted)):
-            for other in chunks(len(places)):
-                along[some] += self._among(part, wanted[some], places[other]) @ weights[other]
-        return along
-
-    def _among(self, part: SurfacePart, rows: Ints, columns: Ints) -> Floats:
-        """The prior covariance of the values of configurations, for the inputs at hand where asked for."""
-        left = self._numbered(rows)
-        right = np.arange(len(columns)) if columns is self._places else self._numbered(columns)
-        if (left >= 0).all() and (right >= 0).all():
-            whole = np.array_equal(left, np.arange(len(part.cross)))
-            wide = part.cross if whole else part.cross[left]
-            return wide if columns is self._places else wide[:, right]
-        kernel = part.kernel(rows, columns)
-        if self._share:
-            sd = [part.scatter(self._hermite(places))[0] for places in (rows, columns)]
-            kernel += self._share * self._correlation(part, rows, columns) * np.multiply.outer(*sd)
-        return kernel
-
-    def _correlation(self, part: SurfacePart, rows: Ints, columns: Ints) -> Floats:
-        """How trials of one input under two configurations are correlated."""
-        if self.same_input_ is None or part.scatter.first:
-            correlation = np.zeros((len(rows), len(columns)))
-        else:
-            left, right = (part.scatter(self._hermite(places))[1] for places in (rows, columns))
-            active = self.prior_.active
-            correlation = self.same_input_.correlation(rows[:, active], columns[:, active], left, right)
-        number = (self._numbered if columns is self._places else self._numbers(columns))(rows)
-        same = np.flatnonzero(number >= 0)
-        correlation[same, number[same]] = 1
-        return correlation
-
-    def _numbers(self, places: Ints) -> GridIndex:
-        return GridIndex(places, self.prior_.sizes, ordered=self.prior_.ordered)
-
-    def _hermite(self, places: Ints) -> Floats:
-        if places is self._places:
-            return self._coefficients
-        number = self._numbered(places)
-        if (number >= 0).all():
-            return self._coefficients[:, number]
-        if self._on_grid:
-            return self._grid_coefficients()[:, self._numbered.keys(places)]
-        if (key := places.tobytes()) not in self._asked:
-            parameters, weights = self._rough
-            eta = self._level + self.prior_.kernel(parameters, places, self._places) @ weights
-            if len(self._asked) >= REMEMBERED:
-                self._asked.clear()
-            self._asked[key] = self._terms(np.sin(inside(eta)) ** 2)
-        return self._asked[key]
-
-    def _grid_coefficients(self) -> Floats:
-        """The Hermite coefficients of all configurations."""
-        if self._whole is None:
-            parameters, weights = self._rough
-            whole = self._scattered(self._places, weights)
-            eta = self._level + WholeGrid(self.prior_).times(parameters, whole)
-            self._whole = self._terms(np.sin(inside(eta)) ** 2)
-        return self._whole
-
-    def _terms(self, rates: Floats) -> Floats:
-        """How trials at these rates scatter and hang together."""
-        return hermite(rates) if self._dispersion is None else self._dispersion.terms(rates)
-
-
-def chunks(rows: int) -> Iterator[slice]:
-    """So many rows in pieces."""
-    return (slice(start, start + ROWS) for start in range(0, rows, ROWS))
+DEVIATION_TESTS = 400  # tests used for the sizes
+DEVIATION_STEPS = 40
+# Prior medians of the sizes c, m, w, f and u, and the prior sd of their logarithms: weak, as parts may be anything.
+OFFSET, MAIN, PAIRS, ALIKE, SINGLE = 0.01, 0.003, 0.0005, 0.1, 0.0001
+SD = 2.0
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """How single trials scatter about the value of their test: by these terms of the expansion of outcomes."""
+    """The scatter of single trials about the value of their test: terms of the expansion of outcomes."""
 
     first: int = 0
-    last: int = TERMS  # stands for all higher ones too
+    last: int = TERMS  # TERMS includes all higher ones
     scale: float = 1.0  # variance relative to that of the expansion
 
     def __call__(self, coefficients: Floats) -> tuple[Floats, Floats]:
-        """The standard deviation at configurations of these Hermite coefficients, and the terms' part in it."""
+        """Return the standard deviation for Hermite coefficients of configurations, and the terms' share of it."""
         rows = coefficients[self.first : self.last]
         whole = self.last == TERMS
         size = 1 - (coefficients[: self.first] ** 2).sum(axis=0) if whole else (rows**2).sum(axis=0)
@@ -181,7 +50,7 @@ class Scatter:
 
 
 class SurfacePart:
-    """One of the surfaces that add up to eta, and what trials have taught about it.
+    """One of the surfaces that add up to eta, and its posterior.
 
     Values of tests are `level` + surface + noise; noise is that of single trials, `sd` times that of `information`.
     """
@@ -194,15 +63,12 @@ class SurfacePart:
         self.widening: Callable[[Ints, Bools], Floats] = unwidened
 
     def centre(self, places: Ints) -> Floats:
-        """What is expected of configurations before any trial."""
         return np.full(len(places), self.level)
 
     def kernel(self, rows: Ints, columns: Ints) -> Floats:
-        """The prior covariance of configurations."""
         return self.prior.kernel(self.parameters, rows, columns)
 
     def own_variance(self, places: Ints) -> Floats:
-        """The prior variance of configurations."""
         return self.prior.variance(self.parameters, places)
 
     def tune(
@@ -216,30 +82,27 @@ class SurfacePart:
 
     @cached_property
     def grid(self) -> WholeGrid:
-        """The prior on all configurations."""
         return WholeGrid(self.prior)
 
     def see(self, information: Information | Independent, sd: Floats, test: Ints) -> None:
-        """Take note of the trials' design and their noise."""
         self._information, self._sd, self._test = information, sd, test
         self._unit = information.covariance()
 
     @property
     def noise(self) -> Floats:
-        """The covariance of the noise of the tests' values."""
         return self._unit * np.multiply.outer(self._sd, self._sd)
 
     def values(self, reference: Floats, deviations: Floats) -> Floats:
-        """Efficient values of the tests, from the deviations of their trials from a reference."""
+        """Return efficient values of the tests, from the deviations of their trials from a reference."""
         score = self._information.score(deviations / self._sd[self._test])
         values: Floats = reference + self._sd * (self._unit @ score)
         return values
 
     def data(self, reference: Floats, deviations: Floats) -> tuple[Floats, Floats]:
-        """Values to learn parameters from, with the covariance of their noise, or its variances if independent.
+        """Return values to learn parameters from, with the covariance of their noise, or its variances if independent.
 
-        Efficient values, if the correlation of trials is well known: taken for larger than it is, it would make noise
-        look like surface. Plain means have the same variance whatever it is.
+        The values are efficient if the correlation of trials is well known: if overestimated, it would make noise look
+        like surface. The variance of plain means does not depend on it.
         """
         information = self._information
         if information.sure:
@@ -250,43 +113,159 @@ class SurfacePart:
     def condition(self, kernel: Floats, shared: Floats | float, off: Floats | float = 0.0) -> None:
         """Prepare for the posterior.
 
-        `shared` is the covariance of the means over all inputs, `off` the variance of what single tests have beside
+        `shared` is the covariance of the means over all inputs, `off` the variance of single tests' deviations from
         the surface.
         """
-        from scipy.linalg.lapack import dpotrf, dtrtri
-
         self._off = off
-        factor, failed = dpotrf(kernel + self.noise + np.diag(np.broadcast_to(off, len(kernel))), lower=1, clean=1)
+        covariance = kernel + self.noise + np.diag(np.broadcast_to(off, len(kernel)))
+        factor, failed = scipy.linalg.lapack.dpotrf(covariance, lower=1, clean=1)
         if failed:
             raise np.linalg.LinAlgError("the covariance of the tests' values is not positive definite")
-        self.root: Floats = dtrtri(factor, lower=1)[0].T  # (K + noise)^-1 = V V'
+        self.root: Floats = scipy.linalg.lapack.dtrtri(factor, lower=1)[0].T  # (K + noise)^-1 = V V'
         self.cross: Floats = kernel + shared
 
     def learn(self, values: Floats) -> None:
-        """Take the tests' values, less what was expected of them."""
+        """Learn from the tests' values, less their prior mean."""
         self._values = values
         self.weights: Floats = self.root @ (self.root.T @ values)
 
     def left_out(self) -> tuple[Floats, Floats]:
-        """What all other tests foretell of each, less what was expected of it, and the variance of that."""
-        inverse = (self.root**2).sum(axis=1)
+        """Return the prediction of each test by all others, less its prior mean, and its variance."""
+        precision = (self.root**2).sum(axis=1)
         unexplained = np.diag(self._unit) * self._sd**2 + self._off
-        return self._values - self.weights / inverse, np.maximum(1 / inverse - unexplained, 0)
+        return self._values - self.weights / precision, np.maximum(1 / precision - unexplained, 0)
 
     def spent(self, cross: Floats) -> Floats:
-        """Prior covariances with the tests' values as what squares to the variance that these explain, row by row."""
-        from scipy.linalg.blas import dtrmm
-
+        """Transform covariances with the tests' values so that squares sum over a row to the explained variance."""
         rows = np.atleast_2d(cross)
         # The root is triangular: half of the work of a matrix product.
-        return np.asarray(dtrmm(1.0, self.root.T, rows, side=1, lower=1, trans_a=1)).reshape(cross.shape)
+        spent: Floats = scipy.linalg.blas.dtrmm(1.0, self.root.T, rows, side=1, lower=1, trans_a=1)
+        return spent.reshape(cross.shape)
 
     def error_along(self, weights: Floats) -> Floats:
-        """The posterior covariance of each test's value with weighted sums of all, a column for each."""
+        """Return the posterior covariance of each test's value with weighted sums of all, a column for each."""
         along = self.cross @ weights
         covariance: Floats = along - self.cross @ (self.root @ (self.root.T @ along))
         return covariance
 
     def forget(self) -> None:
-        """Let go of what only learning needs: as large as all the rest."""
+        """Free the memory that only learning needs."""
         del self._information, self._unit, self._values
+
+
+class Deviation:
+    """The covariance of a deviation from a surface, as a function of the logarithms of its sizes."""
+
+    def __init__(self, prior: Prior, parameters: Floats) -> None:
+        self._prior, self._parameters, self._axes = prior, parameters, prior.active
+        self._tables = {j: one.matrix for j, one in zip(prior.active, prior.axes(parameters), strict=True)}
+        pairs = [PAIRS] if len(self._axes) > 1 else []
+        self.mean = np.log([OFFSET, *[MAIN] * len(self._axes), *pairs, ALIKE, SINGLE])
+
+    def shapes(self, rows: Ints, columns: Ints) -> Iterator[Floats]:
+        """Yield the covariances that are added up, one for each size."""
+        yield np.ones((len(rows), len(columns)))
+        factors = [self._tables[j][rows[:, j]][:, columns[:, j]] for j in self._axes]
+        yield from factors
+        if len(factors) > 1:
+            yield symmetric(factors, 2)[2]
+        yield self._prior.kernel(self._parameters, rows, columns) - CONSTANT
+        same = np.ones((len(rows), len(columns)), bool)
+        for one, other in zip(rows.T, columns.T, strict=True):
+            same &= one[:, None] == other
+        yield same.astype(np.float64)
+
+    def kernel(self, sizes: Floats, rows: Ints, columns: Ints) -> Floats:
+        total = np.zeros((len(rows), len(columns)))
+        for size, shape in zip(np.exp(sizes), self.shapes(rows, columns), strict=True):
+            total += size * shape
+        return total
+
+    def variance(self, sizes: Floats, rows: Ints) -> Floats:
+        factors = [np.diag(self._tables[j])[rows[:, j]] for j in self._axes]
+        pairs = [symmetric(factors, 2)[2]] if len(factors) > 1 else []
+        alike, one = self._prior.variance(self._parameters, rows) - CONSTANT, np.ones(len(rows))
+        return np.asarray(np.exp(sizes) @ np.array([one, *factors, *pairs, alike, one]))
+
+    def typical_sizes(self, places: Ints, values: Floats, noise: Floats) -> Floats:
+        """Return the logarithms of the sizes' posterior means, given values of tests and their noise's covariance.
+
+        The density is taken as normal about its mode, with the expected information as precision. Means, not the mode:
+        a size that trials hardly determine may well be larger, and variances are linear in it.
+        """
+        shapes = list(self.shapes(places, places))
+        best = self._best(shapes, values, noise)
+        parts = [size * shape for size, shape in zip(np.exp(best), shapes, strict=True)]
+        factor = cholesky(noise + sum(parts))
+        solved = [solve(factor, part) for part in parts]
+        information = 0.5 * np.array([[np.vdot(one, other.T) for other in solved] for one in solved])
+        typical: Floats = best + np.diag(np.linalg.inv(information + np.eye(len(best)) / SD**2)) / 2
+        return typical
+
+    def _best(self, shapes: Sequence[Floats], values: Floats, noise: Floats) -> Floats:
+
+        def loss(sizes: Floats) -> tuple[float, Floats]:
+            covariance = noise + sum(size * shape for size, shape in zip(np.exp(sizes), shapes, strict=True))
+            factor = cholesky(covariance)
+            solved = solve(factor, values)
+            by_covariance = 0.5 * (inverse(factor) - np.outer(solved, solved))
+            slope = np.exp(sizes) * [np.vdot(by_covariance, shape) for shape in shapes]
+            z = (sizes - self.mean) / SD
+            value = float(np.log(np.diag(factor)).sum()) + 0.5 * float(values @ solved + z @ z)
+            return value, slope + z / SD
+
+        bounds = [(middle - 5 * SD, middle + 5 * SD) for middle in self.mean]
+        options = {"maxiter": DEVIATION_STEPS, "ftol": 1e-6, "gtol": 1e-2}
+        found = scipy.optimize.minimize(loss, self.mean, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        return np.asarray(found.x)
+
+
+class DeviatingPart(SurfacePart):
+    """The sum of surfaces learned from other inputs on the tests `seen`, plus a deviation."""
+
+    on_grid = False
+
+    def __init__(self, others: Sequence[SurfacePart], seen: Ints, scatter: Scatter, places: Ints) -> None:
+        self._deviation = Deviation(others[0].prior, others[0].parameters)
+        super().__init__(others[0].prior, self._deviation.mean, scatter)
+        self._others, self._seen = others, seen
+        self._own = self._last = (places, self._explain(places))
+
+    def centre(self, places: Ints) -> Floats:
+        return self._explained(places)[0]
+
+    def kernel(self, rows: Ints, columns: Ints) -> Floats:
+        return self._unknown(rows, columns) + self._deviation.kernel(self.parameters, rows, columns)
+
+    def own_variance(self, places: Ints) -> Floats:
+        prior = sum((one.own_variance(places) for one in self._others), np.zeros(len(places)))
+        unknown: Floats = prior - (self._explained(places)[1] ** 2).sum(axis=1)
+        return unknown + self._deviation.variance(self.parameters, places)
+
+    def tune(
+        self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int, cache: FitCache, name: str
+    ) -> None:
+        used = np.sort(np.random.default_rng(seed).permutation(len(places))[:DEVIATION_TESTS])
+        spread = np.diag(noise[used]) if noise.ndim == 1 else noise[used][:, used]
+        places = places[used]
+        unexplained = values[used] - self.centre(places)
+        self.parameters = self._deviation.typical_sizes(places, unexplained, spread + self._unknown(places, places))
+
+    def _unknown(self, rows: Ints, columns: Ints) -> Floats:
+        prior = sum((one.kernel(rows, columns) for one in self._others), np.zeros((len(rows), len(columns))))
+        return prior - self._explained(rows)[1] @ self._explained(columns)[1].T
+
+    def _explained(self, places: Ints) -> tuple[Floats, Floats]:
+        """Return the same as `_explain`, cached for the tests and for the last configurations."""
+        if places is self._own[0]:
+            return self._own[1]
+        if places is not self._last[0]:
+            self._last = (places, self._explain(places))
+        return self._last[1]
+
+    def _explain(self, places: Ints) -> tuple[Floats, Floats]:
+        """Return the posterior mean of the others' surface, and a root of its covariance that trials explain."""
+        crossed = [one.kernel(places, self._seen) for one in self._others]
+        mean = sum((one.centre(places) + k @ one.weights for one, k in zip(self._others, crossed, strict=True)), 0.0)
+        roots = [k @ one.root for one, k in zip(self._others, crossed, strict=True)]
+        return np.asarray(mean), np.concatenate(roots, axis=1)

@@ -1,12 +1,12 @@
-"""What the oracle's values, such as margins, say about pass rates beyond the outcomes themselves.
+"""The information of the oracle's values, such as margins, about pass rates beyond the outcomes.
 
-Were the values of a test normal with mean mu and standard deviation s, then outcomes z = [value > threshold] would
-have the expansion z - r = sqrt(r (1 - r)) sum_n g_n He_n(u) / sqrt(n!), with u = (value - mu) / s and the g_n of
+If the values of a test were normal with mean mu and standard deviation s, outcomes z = [value > threshold] would
+would have the expansion z - r = sqrt(r (1 - r)) sum_n g_n He_n(u) / sqrt(n!), with u = (value - mu) / s and the g_n of
 `inputs.hermite`. Its terms are uncorrelated. The first two are what an estimate of mu and s is made of: with
 e the pseudo-value of a trial on the scale of eta, e = f + (e - f), where f = (g_1 u + g_2 (u^2 - 1) / sqrt(2)) / 2
 has about two thirds of the variance of e, and the rest, e - f, is not correlated with it. The surface is then the sum
-of two, each with its own trials: the one that mu and s give, learned from the f, and a remainder, learned from the
-e - f. Whatever the values are, the two add up to the outcomes, so that no bias comes in by them.
+of two, each with its own trials: that of mu and s, learned from the f, and a remainder, learned from the e - f. For
+any values, the two add up to the outcomes, so that the values cause no bias.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from testifai.runs.outcomes import Trials
 from testifai.support.types import Bools, Floats
-from testifai.surrogates.process.input_correlation import Ints
+from testifai.surrogates.process.linear_algebra import Ints
 
-EXPLAINED = 2  # of the expansion that the values stand for
-MANY = 200  # trials per test from which on outcomes alone do better
-KNOWN = 0.8  # share of trials with a value below which values are left out
-TAILS = 0.002, 0.998  # values beyond these quantiles are drawn in
+EXPLAINED = 2  # terms of the expansion that the values represent
+MANY = 200  # trials per test above which outcomes alone do better
+KNOWN = 0.8  # share of trials with a value below which values are ignored
+TAILS = 0.002, 0.998  # values beyond these quantiles are clipped
 USEFUL = 0.25  # share of the outcomes' variance that values must explain
 TINY = 1e-9
-FAR = 4.0  # standardised values count as no further away than this
+FAR = 4.0  # standardised values are clipped to this
 # Prior variance of mu / s and of log s, each relative to that of eta. As r = Phi(mu / s), the first is known.
 LOCATION, SPREAD = 2 * np.pi, 0.6
 
@@ -41,9 +42,7 @@ class ScoreFit:
 
 
 def read_scores(single: Trials, eta: Floats, kernel: Floats, coefficients: Floats) -> ScoreFit | None:
-    """What the values of trials explain, given the surface of the outcomes alone; None where that is too little."""
-    from scipy.special import ndtr
-
+    """Return what the values of trials explain, given the surface of the outcomes alone; None if too little."""
     if single.value is None or len(single.value) == 0:
         return None
     known = np.isfinite(single.value)
@@ -64,7 +63,7 @@ def read_scores(single: Trials, eta: Floats, kernel: Floats, coefficients: Float
     f[known] = slope * deviations
     theory = (coefficients[:EXPLAINED] ** 2).sum(axis=0)[single.test] / 4
     return ScoreFit(
-        reference=slope * np.arcsin(np.sqrt(ndtr(mu / s))),
+        reference=slope * np.arcsin(np.sqrt(scipy.special.ndtr(mu / s))),
         deviations=f,
         scale=float((f**2).sum() / theory.sum()),
         rest_scale=float(((outcomes - f) ** 2).sum() / (0.25 - theory).sum()),
@@ -72,16 +71,13 @@ def read_scores(single: Trials, eta: Floats, kernel: Floats, coefficients: Float
 
 
 def _scaled(values: Floats, passed: Bools) -> Floats:
-    """Values on a scale on which tests are about normal, higher for passes, the threshold at 0.
+    """Return values on a scale on which tests are about normal, higher for passes, the threshold at 0.
 
-    Half of it are the values themselves, without those far out, half their ranks as quantiles of the normal
-    distribution. Neither alone is as close to normal within tests: logits have long tails where models are sure, and
-    ranks have none.
+    The scale is the mean of the clipped values and of their ranks as quantiles of the normal distribution. Neither
+    alone is as close to normal within tests: logits of confident models have long tails, and ranks have none.
     """
-    from scipy.special import ndtri
-
     _, at, count = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = ndtri((np.cumsum(count) - count / 2) / len(values))[at]
+    ranks = scipy.special.ndtri((np.cumsum(count) - count / 2) / len(values))[at]
     plain = np.clip(values, *np.quantile(values, TAILS))
     spread = max(float(plain.std()), TINY)
     scaled: Floats = ranks + (plain - plain.mean()) / spread
@@ -92,7 +88,7 @@ def _scaled(values: Floats, passed: Bools) -> Floats:
 
 
 def _location_and_spread(test: Ints, x: Floats, trials: Floats, kernel: Floats) -> tuple[Floats, Floats]:
-    """Smoothed mean and standard deviation of each test, on the surface's own smoothness."""
+    """Return the mean and standard deviation of each test, as smooth as the surface."""
     tests = len(trials)
     used = np.maximum(trials, 1)
     means = np.bincount(test, x, tests) / used
@@ -105,10 +101,9 @@ def _location_and_spread(test: Ints, x: Floats, trials: Floats, kernel: Floats) 
 
 
 def _smoothed(values: Floats, trials: Floats, kernel: Floats, noise: float) -> Floats:
-    from scipy.linalg import cho_factor, cho_solve
-
     seen = np.flatnonzero(trials)
     level = float(np.average(values, weights=trials))
-    factor = cho_factor(kernel[np.ix_(seen, seen)] + np.diag(noise / trials[seen]), check_finite=False)
-    smoothed: Floats = level + kernel[:, seen] @ cho_solve(factor, values[seen] - level, check_finite=False)
+    factor = scipy.linalg.cho_factor(kernel[np.ix_(seen, seen)] + np.diag(noise / trials[seen]), check_finite=False)
+    solved = scipy.linalg.cho_solve(factor, values[seen] - level, check_finite=False)
+    smoothed: Floats = level + kernel[:, seen] @ solved
     return smoothed

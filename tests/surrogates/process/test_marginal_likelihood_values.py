@@ -3,7 +3,7 @@
 import numpy as np
 
 from testifai.surrogates.process.kernel import Prior
-from testifai.surrogates.process.regression import JITTER, ValueSurface
+from testifai.surrogates.process.marginal_likelihood import JITTER, ValueSurface
 
 GRID = np.indices((4, 3)).reshape(2, -1).T
 RNG = np.random.default_rng(0)
