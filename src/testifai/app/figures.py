@@ -12,7 +12,7 @@ import numpy as np
 
 from testifai.app.state import MOST_CLASSES, Runs
 from testifai.present import theme
-from testifai.present.figures import curves, distribution, dots, heatmaps, quality, voxels
+from testifai.present.figures import curves, distribution, dots, heatmaps, voxels
 from testifai.present.figures.heatmaps import project
 from testifai.present.theme import DARK, LIGHT, NEUTRAL, SCALE
 from testifai.support.bits import pack
@@ -37,60 +37,31 @@ def heatmap(tomogram: Tomogram) -> Figure | None:
     classes = np.unique(labels)
     if len(classes) > MOST_CLASSES:
         return None
-    names = [tomogram.classes[int(one)] if tomogram.classes else str(one) for one in classes.tolist()]
+    names = [theme.plain(tomogram.classes[int(one)] if tomogram.classes else one) for one in classes.tolist()]
     by_class = [pack(labels[tomogram.order] == one) for one in classes]
-    alone = _alone(tomogram)
-    cells = [[region_means.region(tomogram.outcomes, ids, among) for ids in alone] for among in by_class]
-    words = [[theme.estimate_text(cell.estimate, cell.low, cell.high) for cell in row] for row in cells]
-    axes = tomogram.space.names
-    trace = {
-        "type": "heatmap",
-        "x": list(range(len(axes))),
-        "y": list(range(len(names))),
-        "z": [[cell.estimate for cell in row] for row in cells],
-        "text": [["?" if cell.estimate != cell.estimate else f"{cell.estimate:.2f}" for cell in row] for row in cells],
-        "texttemplate": "%{text}",
-        "hovertext": [
-            [f"{theme.plain(name)} under {axis}<br>{cell}" for axis, cell in zip(axes, row, strict=True)]
-            for name, row in zip(names, words, strict=True)
-        ],
-        "hoverinfo": "text",
-        "coloraxis": "coloraxis",
-        "xgap": 2,
-        "ygap": 2,
-    }
-    places = {"showgrid": False, "zeroline": False}
-    return theme.figure(
-        [trace],
-        title={
-            "text": "classes under each axis alone",
-            "subtitle": {"text": "mean over its severities, from the tests' own trials"},
-        },
-        xaxis={"tickvals": list(range(len(axes))), "ticktext": list(axes), **places},
-        yaxis={
-            "tickvals": list(range(len(names))),
-            "ticktext": list(map(theme.plain, names)),
-            "autorange": "reversed",
-            "title": {"text": "class"},
-            **places,
-        },
-        coloraxis=theme.robustness_colours(),
-        height=max(430, 150 + ROW * len(names)),
-        margin={"l": 60, "r": 20, "t": 70, "b": 50},
-    )
-
-
-def _alone(tomogram: Tomogram) -> list[list[int]]:
-    """For each axis, the tests in which no other is on."""
     space = tomogram.space
-    return [
-        [
-            space.id(tuple(severity if other is axis else 0 for other in space.axes))
-            for severity in axis.severities
-            if severity
-        ]
+    alone = [
+        [space.id(tuple(severity if other is axis else 0 for other in space.axes)) for severity in axis.severities[1:]]
         for axis in space.axes
     ]
+    cells = [[region_means.region(tomogram.outcomes, ids, among) for ids in alone] for among in by_class]
+    hover = [
+        [
+            f"{name} under {axis}<br>{theme.estimate_text(cell.estimate, cell.low, cell.high)}"
+            for axis, cell in zip(space.names, row, strict=True)
+        ]
+        for name, row in zip(names, cells, strict=True)
+    ]
+    rates = [[cell.estimate for cell in row] for row in cells]
+    return theme.figure(
+        [theme.cells(rates, [["?" if rate != rate else f"{rate:.2f}" for rate in row] for row in rates], hover)],
+        "classes under each axis alone",
+        "mean over its severities, from the tests' own trials",
+        xaxis=theme.positions(space.names),
+        yaxis={**theme.positions(names, "class"), "autorange": "reversed"},
+        coloraxis=theme.robustness_colours(),
+        height=max(430, 150 + ROW * len(names)),
+    )
 
 
 CELL, LEFT, TOP, BELOW = 52, 78, 46, 52
@@ -99,16 +70,7 @@ MOST_TESTS = 1_000_000
 
 
 def draw(tomogram: Tomogram) -> str | None:
-    """The pass rate of trials for each pair of severities of the first two axes, as SVG; None where that is too much.
-
-    >>> import testifai as ta
-    >>> rows = np.linspace(0, 1, 40)[:, None]
-    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.5])
-    >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
-    >>> tomogram = ta.scan(model, (rows, model(rows)), ta.Space({"up": shift, "on": shift}), strategy="full")
-    >>> draw(tomogram).count("<rect")
-    9
-    """
+    """The pass rate of trials for each pair of severities of the first two axes, as SVG; None if there are too many."""
     axes = tomogram.space.axes[:2]
     if max(len(axis.severities) for axis in axes) > MOST_LEVELS or len(tomogram.estimator.measured_ids) > MOST_TESTS:
         return None
@@ -292,7 +254,7 @@ def _curves(runs: Runs, wanted: FigureRequest) -> Record:
     for figure in drawn.values():
         if figure is not None:
             figure.layout.legend.y = -0.32  # figures are lower here than in a report: clear of the axis's title
-    return {**drawn, "quality": None if tomogram.quality is None else quality.quality_curves(tomogram)}
+    return {**drawn, "quality": None if tomogram.quality is None else curves.quality_curves(tomogram)}
 
 
 def _tests(runs: Runs, wanted: FigureRequest) -> Record:
@@ -349,30 +311,14 @@ def difference(runs: Runs, wanted: FigureRequest, chosen: Mask | None = None) ->
     values = b.estimate - a.estimate
     largest = max(0.05, float(np.nanmax(np.abs(values), initial=0.0)))
     text = [["" if np.isnan(value) else f"{value:+.2f}" for value in row] for row in values.tolist()]
-    trace = {
-        "type": "heatmap",
-        "x": list(range(len(a.levels[1]))),
-        "y": list(range(len(a.levels[0]))),
-        "z": values,
-        "customdata": a.first,
-        "text": text,
-        "texttemplate": "%{text}" if max(map(len, a.levels)) <= heatmaps.MOST_WRITTEN else "",
-        "hovertemplate": f"{theme.plain(x)} %{{x}}, {theme.plain(y)} %{{y}}: %{{z:+.3f}}<extra></extra>",
-        "coloraxis": "coloraxis",
-        "xgap": 2,
-        "ygap": 2,
-    }
-    colours = {**theme.robustness_colours(), "cmin": -largest, "cmax": largest}
-    colours["colorbar"] = {**colours["colorbar"], "title": {"text": "B − A", "side": "right"}}
-    places = [
-        {"tickvals": list(range(len(levels))), "ticktext": list(map(str, levels)), "showgrid": False, "zeroline": False}
-        for levels in a.levels
-    ]
+    trace = theme.cells(values, text, written=max(map(len, a.levels)) <= heatmaps.MOST_WRITTEN, customdata=a.first)
+    trace["hovertemplate"] = f"{theme.plain(x)} %{{x}}, {theme.plain(y)} %{{y}}: %{{z:+.3f}}<extra></extra>"
+    colours = {**theme.robustness_colours("B − A"), "cmin": -largest, "cmax": largest}
     return theme.figure(
         [trace],
-        title={"text": "B − A", "subtitle": {"text": "estimates; blue: B is more robust"}},
-        xaxis={"title": {"text": x}, **places[1]},
-        yaxis={"title": {"text": y}, **places[0]},
+        "B − A",
+        "estimates; blue: B is more robust",
+        xaxis=theme.positions(a.levels[1], x),
+        yaxis=theme.positions(a.levels[0], y),
         coloraxis=colours,
-        margin={"l": 60, "r": 20, "t": 70, "b": 50},
     )

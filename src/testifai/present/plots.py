@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from testifai.errors import InputError, suggest
 from testifai.present import theme
-from testifai.present.figures import curves, distribution, dots, locality, quality, sweeps
+from testifai.present.figures import curves, distribution, dots, locality, sweeps
 from testifai.present.figures.curves import hunt_curve
 from testifai.present.figures.dots import Line, Style, differences
 from testifai.present.figures.heatmaps import MEASURED
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 MOST_CURVES = 8  # colours that can be told apart
 USUAL = 450  # pixels of a figure that does not say
 LINE = 18  # pixels of a line of a title
+
+KINDS = ("pairs", "region", "orders", "severities", "worst", "classes", "quality")
+WITH_QUERY = ("region", "worst")
+WITH_AXES = ("pairs", "region", "severities")
 
 COMPARED = re.compile(" ([<>=!]+) ")  # where a line must not be broken
 
@@ -58,66 +62,46 @@ def of_tomogram(
         raise InputError(f"axes: {axes!r}; accepted: a list of different ones of {', '.join(space.names)}")
     if not len(tomogram.outcomes):
         raise InputError("plot: the run has no outcome yet; run it first")
-    return _fitting(KINDS[kind](tomogram, query, axes, dark))
+    return _fitting(_drawn(tomogram, kind, query, axes, dark))
 
 
-def _pairs(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    return pairs(tomogram, axes, dark=dark)
-
-
-def _region(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    if query is None:
-        raise InputError("plot: 'region' needs a query, such as plot('region', 'order >= 2')")
-    answer = tomogram.query(query)
-    figure = pairs(tomogram, axes, query=query, chosen=_chosen(tomogram, query), dark=dark)
-    figure.layout.title.text = _headline(answer)
+def _drawn(tomogram: Tomogram, kind: str, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
+    chosen = None if query is None else _chosen(tomogram, query)
+    figure: Figure | None
+    match kind:
+        case "pairs":
+            return pairs(tomogram, axes, dark=dark)
+        case "region":
+            if query is None:
+                raise InputError("plot: 'region' needs a query, such as plot('region', 'order >= 2')")
+            figure = pairs(tomogram, axes, query=query, chosen=chosen, dark=dark)
+            figure.layout.title.text = _headline(tomogram.query(query))
+            return figure
+        case "orders":
+            return distribution.by_order(tomogram, dark=dark)
+        case "severities":
+            return _severities(tomogram, axes, dark)
+        case "worst":
+            return dots.worst_tests(tomogram, chosen=chosen, dark=dark)
+        case "classes":
+            figure = dots.classes(tomogram, dark=dark)
+            problem = "this run has no classes: its inputs have no labels that are numbers of classes"
+        case _:
+            figure = curves.quality_curves(tomogram, dark=dark)
+            problem = "this run did not measure quality; scan with quality='kid' (texts: 'edit_similarity')"
+    if figure is None:
+        raise InputError(f"plot: {problem}")
     return figure
 
 
-def _orders(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    return distribution.by_order(tomogram, dark=dark)
-
-
-def _severities(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    names, chosen = tomogram.space.names, axes
-    if axes is None and len(names) > MOST_CURVES:
-        chosen = steepest(tomogram.by_severity(), MOST_CURVES)
+def _severities(tomogram: Tomogram, axes: Sequence[str] | None, dark: bool) -> Figure:
+    names = tomogram.space.names
+    if axes is not None or len(names) <= MOST_CURVES:
+        return curves.severity_curves(tomogram, axes, alone=True, dark=dark)
+    chosen = steepest(tomogram.by_severity(), MOST_CURVES)
     figure = curves.severity_curves(tomogram, chosen, alone=True, dark=dark)
-    if axes is None and chosen is not None:
-        said = f"; the {MOST_CURVES} of {len(names)} axes that matter most"
-        figure.layout.title.subtitle.text += said
+    figure.layout.title.subtitle.text += f"; the {MOST_CURVES} of {len(names)} axes that matter most"
     return figure
-
-
-def _worst(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    return dots.worst_tests(tomogram, chosen=None if query is None else _chosen(tomogram, query), dark=dark)
-
-
-def _classes(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    figure = dots.classes(tomogram, dark=dark)
-    if figure is None:
-        raise InputError("plot: this run has no classes: its inputs have no labels that are numbers of classes")
-    return figure
-
-
-def _quality(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    figure = quality.quality_curves(tomogram, dark=dark)
-    if figure is None:
-        raise InputError("plot: this run did not measure quality; scan with quality='kid' (texts: 'edit_similarity')")
-    return figure
-
-
-KINDS: dict[str, Callable[[Tomogram, str | None, Sequence[str] | None, bool], Figure]] = {
-    "pairs": _pairs,
-    "region": _region,
-    "orders": _orders,
-    "severities": _severities,
-    "worst": _worst,
-    "classes": _classes,
-    "quality": _quality,
-}
-WITH_QUERY = ("region", "worst")
-WITH_AXES = ("pairs", "region", "severities")
 
 
 def of_answer(answer: Answer, *, dark: bool = False) -> Figure:

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from testifai.support.formatting import estimate_text as estimate_text
 from testifai.support.types import Record, RecordLike
 
@@ -34,6 +37,9 @@ NEUTRAL = "#7a8288"  # told apart from both grounds
 # Plotly's options for whoever draws a figure. By default some versions have a button that sends the data away.
 CONFIG = {"responsive": True, "displaylogo": False, "showSendToCloud": False, "plotlyServerURL": ""}
 
+MARGIN = {"l": 60, "r": 20, "t": 70, "b": 50}
+LEGEND_BELOW = {"orientation": "h", "y": -0.22}
+
 
 @dataclass(frozen=True)
 class Theme:
@@ -48,12 +54,13 @@ LIGHT = Theme(ink="#22272e", grid="#dfe3e8", ground="#ffffff")
 DARK = Theme(ink="#dde3ea", grid="#363d47", ground="#171b21")
 
 
-def figure(traces: Iterable[Any], *, dark: bool = False, **layout: Any) -> Figure:
-    """A figure in the house style; keywords are plotly's for the layout."""
+def figure(traces: Iterable[Any], title: str, subtitle: str = "", *, dark: bool = False, **layout: Any) -> Figure:
+    """A figure in the house style; further keywords are plotly's for the layout."""
     from plotly import graph_objects
 
+    titled = {"title": {"text": title, "subtitle": {"text": subtitle}}, "margin": MARGIN, **layout}
     # Plotly's own template would add seven kilobytes to each figure of a page.
-    return graph_objects.Figure(list(traces), {"template": None, **dressed(layout, dark=dark)})
+    return graph_objects.Figure(list(traces), {"template": None, **dressed(titled, dark=dark)})
 
 
 def dressed(layout: RecordLike, *, dark: bool) -> Record:
@@ -84,7 +91,6 @@ def dressed(layout: RecordLike, *, dark: bool) -> Record:
 
 
 def _merged(one: RecordLike, other: RecordLike) -> Record:
-    """Both, and the second where they differ."""
     inner = {key: _merged(one[key], other[key]) for key in one.keys() & other.keys() if isinstance(other[key], Mapping)}
     return {**one, **other, **inner}
 
@@ -112,6 +118,42 @@ def uncertainty_colours(largest: float) -> Record:
 def rate_axis(title: str = "robustness") -> Record:
     """An axis from 0 to 1."""
     return {"title": {"text": plain(title)}, "range": [-0.02, 1.02], "tickformat": ".1f", "zeroline": False}
+
+
+def cells(values: ArrayLike, text: object, hovertext: object = None, *, written: bool = True, **more: object) -> Record:
+    """The trace of a heat map whose rows and columns are at positions 0, 1, …, with text in its cells if `written`."""
+    rows, columns = np.shape(values)
+    return {
+        "type": "heatmap", "x": list(range(columns)), "y": list(range(rows)), "z": values, "text": text,
+        "texttemplate": "%{text}" if written else "", "hovertext": hovertext, "hoverinfo": "text",
+        "coloraxis": "coloraxis", "xgap": 2, "ygap": 2, **more,
+    }  # fmt: skip
+
+
+def positions(names: Iterable[object], title: str = "") -> Record:
+    """An axis whose positions 0, 1, … have names: severities need not be evenly spaced, nor classes be numbers."""
+    ticks = list(map(str, names))
+    named = {"title": {"text": title}} if title else {}
+    return {"tickvals": list(range(len(ticks))), "ticktext": ticks, "showgrid": False, "zeroline": False, **named}
+
+
+def line(
+    x: object, y: object, hovertext: object, colour: str, *,
+    symbol: object = "circle", size: int = 8, dash: str = "solid", width: float = 2.2, **more: object,
+) -> Record:  # fmt: skip
+    """The trace of a curve with a mark at each point."""
+    return {
+        "type": "scatter", "mode": "lines+markers", "x": x, "y": y, "hovertext": hovertext, "hoverinfo": "text",
+        "line": {"color": colour, "dash": dash, "width": width}, "marker": {"symbol": symbol, "size": size}, **more,
+    }  # fmt: skip
+
+
+def reference(name: str, x: object, y: object) -> Record:
+    """The trace of a dotted line to compare others with."""
+    return {
+        "type": "scatter", "name": name, "mode": "lines", "x": x, "y": y, "hoverinfo": "skip",
+        "line": {"color": NEUTRAL, "width": 1.2, "dash": "dot"},
+    }  # fmt: skip
 
 
 def translucent(colour: str, opacity: float) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from testifai.locality import summary
 from testifai.locality import summary as wording
 from testifai.present import theme
-from testifai.present.figures import curves, distribution, dots, heatmaps, quality, sweeps, voxels
+from testifai.present.figures import curves, distribution, dots, heatmaps, sweeps, voxels
 from testifai.present.terminal import interval, rate, signed
 from testifai.report import sign_off, words
 from testifai.report.contents import Contents
@@ -146,7 +146,7 @@ def figures(contents: Contents) -> dict[str, list[Drawing]]:
             ("each axis among others", curves.severity_curves(tomogram) if means else None),
             ("total severity", curves.severity_sum_curve(tomogram) if means else None),
         ],
-        "quality": [("quality and accuracy drop", quality.quality_curves(tomogram))],
+        "quality": [("quality and accuracy drop", curves.quality_curves(tomogram))],
         "voxels": _voxel_views(contents),
         "pairs": [(f"{y} and {x}", heatmaps.heatmap(tomogram, x, y)) for y, x in _affordable(contents, 2, MOST_CELLS)],
         "worst": [("worst tests", dots.worst_tests(tomogram))],

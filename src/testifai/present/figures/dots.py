@@ -50,16 +50,7 @@ class Line:
 
 
 def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = None, dark: bool = False) -> Figure:
-    """The tests with the lowest estimates, of all or of the chosen ones; `customdata` is the test's id.
-
-    >>> import testifai as ta
-    >>> rows = np.linspace(0, 1, 40)[:, None]
-    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.5])
-    >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
-    >>> tomogram = ta.scan(model, (rows, model(rows)), ta.Space({"up": shift}), strategy="full")
-    >>> list(worst_tests(tomogram, count=2).data[0].x)
-    [0.525, 0.9]
-    """
+    """The tests with the lowest estimates, of all or of the chosen ones; `customdata` is the test's id."""
     ids, found = lowest_tests(tomogram.estimator, count, chosen)
     space = tomogram.space
     columns = (found.estimate, found.low, found.high, sources(found), found.trials)
@@ -68,22 +59,16 @@ def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = No
         for test, e, lo, hi, source, tried in zip(ids.tolist(), *(column.tolist() for column in columns), strict=True)
     ]
     subtitle = "lowest estimates first, with 95 % intervals"
-    return one_to_a_line(
-        lines,
-        "the worst tests",
-        subtitle,
-        axis=theme.rate_axis(tomogram.settings.quantity),
-        mark=tomogram.base,
-        dark=dark,
-    )
+    axis = theme.rate_axis(tomogram.settings.quantity)
+    return one_to_a_line(lines, "the worst tests", subtitle, axis=axis, mark=tomogram.base, dark=dark)
 
 
 def classes(
     tomogram: Tomogram, by_class: Mapping[str, Answer] | None = None, *, count: int = 30, dark: bool = False
 ) -> Figure | None:
-    """The mean robustness of each class over the tests tried, lowest first; None where there are no classes.
+    """The mean robustness of each class over the tests tried, lowest first; None if there are no classes.
 
-    `by_class` is that of the tomogram, where it is known already.
+    `by_class` saves computing the tomogram's answers by class again.
     """
     listed = tomogram.by_class() if by_class is None else by_class
     found = sorted(listed.items(), key=lambda item: item[1].robustness)
@@ -113,14 +98,15 @@ def one_to_a_line(
         "type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": mark, "x1": mark,
         "line": {"color": theme.NEUTRAL, "width": 1, "dash": "dot"},
     }  # fmt: skip
-    names = [theme.plain(_shortened(line.name)) for line in lines]
+    names = [line.name if len(line.name) <= LONGEST else f"{line.name[: LONGEST - 1]}…" for line in lines]
     return theme.figure(
         [_trace(lines, style) for style in styles],
+        title,
+        subtitle,
         dark=dark,
-        title={"text": title, "subtitle": {"text": subtitle}},
         xaxis=dict(axis),
         yaxis={
-            "tickvals": list(range(len(lines))), "ticktext": names, "autorange": False,
+            "tickvals": list(range(len(lines))), "ticktext": list(map(theme.plain, names)), "autorange": False,
             "range": [len(lines) - 0.5, -0.5], "zeroline": False,
         },
         shapes=[] if np.isnan(mark) else [upright],
@@ -131,29 +117,19 @@ def one_to_a_line(
     )  # fmt: skip
 
 
-def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
-
-
 def _trace(lines: Sequence[Line], style: Style) -> Record:
     some = [(place, line) for place, line in enumerate(lines) if line.style == style and not np.isnan(line.estimate)]
+    estimates = [(line.estimate, line.low, line.high) for _, line in some]
     words = [
-        f"{theme.plain(line.name)}<br>{theme.estimate_text(line.estimate, line.low, line.high)}" for _, line in some
+        "<br>".join(filter(None, (theme.plain(line.name), theme.estimate_text(*numbers), line.note)))
+        for (_, line), numbers in zip(some, estimates, strict=True)
     ]
     return {
-        "type": "scatter",
-        "name": style.name,
-        "mode": "markers",
-        "x": [line.estimate for _, line in some],
-        "y": [place for place, _ in some],
-        "error_x": error_bars([(line.estimate, line.low, line.high) for _, line in some], style.colour),
-        "customdata": [line.test for _, line in some],
-        "hovertext": [
-            f"{text}<br>{line.note}" if line.note else text for text, (_, line) in zip(words, some, strict=True)
-        ],
-        "hoverinfo": "text",
+        "type": "scatter", "name": style.name, "mode": "markers", "x": [estimate for estimate, _, _ in estimates],
+        "y": [place for place, _ in some], "error_x": error_bars(estimates, style.colour),
+        "customdata": [line.test for _, line in some], "hovertext": words, "hoverinfo": "text",
         "marker": {"symbol": style.symbol, "size": 9, "color": style.colour},
-    }
+    }  # fmt: skip
 
 
 DIFFERENCE_STYLES = {
@@ -165,16 +141,7 @@ DIFFERENCE_STYLES = {
 
 
 def differences(found: Comparison, *, dark: bool = False) -> Figure:
-    """B − A of all tests together, of the regions asked for, and of those tests that lose and gain most.
-
-    >>> import numpy as np, testifai as ta
-    >>> rows = np.linspace(0, 1, 40)[:, None]
-    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.5])
-    >>> old, new = (lambda x: (x[:, 0] > 0.5).astype(int)), (lambda x: (x[:, 0] > 0.6).astype(int))
-    >>> runs = [ta.scan(model, (rows, old(rows)), ta.Space({"shift": shift}), strategy="full") for model in (old, new)]
-    >>> list(differences(ta.compare(*runs)).layout.yaxis.ticktext)
-    ['all tests measured in both', 'clean', 'shift 2', 'shift 1']
-    """
+    """B − A of all tests together, of the regions asked for, and of those tests that lose and gain most."""
     lines = [_region(found.overall, "all tests measured in both"), *(_region(one, one.query) for one in found.regions)]
     lines += [_test(found, test) for test in (*found.worst, *reversed(found.best))]
     ends = [abs(end) for line in lines for end in (line.estimate, line.low, line.high) if end == end]
@@ -191,14 +158,8 @@ def differences(found: Comparison, *, dark: bool = False) -> Figure:
 
 
 def _region(one: RegionDifference, name: str) -> Line:
-    return Line(
-        name,
-        one.difference,
-        one.low,
-        one.high,
-        DIFFERENCE_STYLES[one.verdict],
-        note=f"{one.compared:,} of {one.tests:,} tests",
-    )
+    note = f"{one.compared:,} of {one.tests:,} tests"
+    return Line(name, one.difference, one.low, one.high, DIFFERENCE_STYLES[one.verdict], note=note)
 
 
 def _test(found: Comparison, one: Difference) -> Line:

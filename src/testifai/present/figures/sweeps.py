@@ -111,7 +111,6 @@ class _Sheet:
         self.text("accuracy", 16 * FINE, FINE * (TOP - 14))
 
     def band(self, levels: Any, lows: Any, highs: Any) -> None:
-        """What the intervals of the accuracies leave open."""
         edge = [*zip(levels, lows, strict=True), *reversed(list(zip(levels, highs, strict=True)))]
         outline = np.array([(self.x(level), self.y(accuracy)) for level, accuracy in edge], np.int32)
         plain = self.image.copy()
@@ -147,35 +146,24 @@ class _Sheet:
 
 
 def sweep_curves(name: str, found: Sequence[RecordLike], *, dark: bool = False) -> Figure:
-    """The accuracy of one perturbation over its level, with the thresholds and the levels that are not settled.
-
-    >>> from testifai.sweeps import sweep
-    >>> found = sweep(lambda level: 1 - level / 2, 0, 1).as_dict()
-    >>> sweep_curves("linear", [found]).layout.xaxis.title.text
-    'level'
-    """
-    traces = []
+    """The accuracy of one perturbation over its level, with the thresholds and the levels that are not settled."""
     one = max(found, key=lambda sweep: len(sweep["levels"]))  # the same levels serve all thresholds
-    levels, accuracies = one["levels"], _numbers(one["accuracies"])
-    lows, highs = _numbers(one["lows"]), _numbers(one["highs"])
-    traces.append(band(levels, lows, highs, theme.SERIES[0], name))
+    levels = one["levels"]
+    accuracies, lows, highs = (_numbers(one[name]) for name in ("accuracies", "lows", "highs"))
     words = [
-        f"level {level:.4g}<br>{theme.estimate_text(a, lo, hi)}"
-        for level, a, lo, hi in zip(levels, accuracies, lows, highs, strict=True)
+        f"level {level:.4g}<br>{theme.estimate_text(*numbers)}"
+        for level, *numbers in zip(levels, accuracies, lows, highs, strict=True)
     ]
-    traces.append(
-        {
-            "type": "scatter", "mode": "lines+markers", "x": levels, "y": accuracies, "hovertext": words,
-            "hoverinfo": "text", "line": {"color": theme.SERIES[0]}, "marker": {"size": 5}, "showlegend": False,
-        }
-    )  # fmt: skip
+    colour, limit = theme.SERIES[:2]
+    line = theme.line(levels, accuracies, words, colour, size=5, width=2, showlegend=False)
     shapes = []
     for sweep in found:
+        threshold = sweep["threshold"]
         shapes.append(
             {
-                "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": sweep["threshold"], "y1": sweep["threshold"],
-                "line": {"color": theme.SERIES[1], "width": 1.5, "dash": "dash"},
-                "label": {"text": f"{sweep['threshold']:g}", "textposition": "end", "font": {"color": theme.SERIES[1]}},
+                "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": threshold, "y1": threshold,
+                "line": {"color": limit, "width": 1.5, "dash": "dash"},
+                "label": {"text": f"{threshold:g}", "textposition": "end", "font": {"color": limit}},
             }
         )  # fmt: skip
         shapes += [
@@ -186,13 +174,13 @@ def sweep_curves(name: str, found: Sequence[RecordLike], *, dark: bool = False) 
             for start, end in sweep["uncertain"]
         ]  # fmt: skip
     return theme.figure(
-        traces,
+        [band(levels, lows, highs, colour, name), line],
+        theme.plain(name),
+        "accuracy over the level; shaded: not settled",
         dark=dark,
-        title={"text": theme.plain(name), "subtitle": {"text": "accuracy over the level; shaded: not settled"}},
         xaxis={"title": {"text": "level"}, "range": list(one["span"]), "zeroline": False},
         yaxis=theme.rate_axis("accuracy"),
         shapes=shapes,
-        margin={"l": 60, "r": 20, "t": 70, "b": 50},
     )
 
 

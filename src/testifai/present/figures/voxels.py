@@ -56,15 +56,6 @@ def voxels(
 
     Other axes are fixed by `at` or averaged over. `chosen` are the tests of the region to show, as `tomogram.select`
     gives them; the rest of the space is dots. `customdata` of a corner is the id of its cell's first test.
-
-    >>> import testifai as ta
-    >>> rows = np.linspace(0, 1, 40)[:, None]
-    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1])
-    >>> space = ta.Space({"a": shift, "b": shift, "c": shift})
-    >>> tomogram = ta.scan(lambda x: x[:, 0] > 0.5, (rows, (rows[:, 0] > 0.5).astype(int)), space, strategy="full")
-    >>> view = voxels(tomogram, chosen=tomogram.query_engine.select("c == 1"))
-    >>> view.data[0].name, len(view.data[0].intensity) // 8
-    ('measured', 4)
     """
     names = tuple(tomogram.space.names[:3] if axes is None else axes)
     if len(names) != 3 or len(set(names)) != 3:
@@ -72,35 +63,30 @@ def voxels(
     seen = project(tomogram, names, at=at, chosen=chosen)
     cells = np.argwhere((seen.tests > 0) & (seen.source != UNKNOWN))
     kinds = seen.source[tuple(cells.T)]
-    traces = []
-    for kind in (MEASURED, PART, PREDICTED):
-        some = cells[kinds == kind]
-        if len(some):
-            traces.append(_cubes(seen, some, kind))
+    groups = {kind: cells[kinds == kind] for kind in SIDE}
+    traces = [_cubes(seen, group, kind) for kind, group in groups.items() if len(group)]
     rest = np.argwhere((seen.tests == 0) | (seen.source == UNKNOWN))
     if len(rest):
-        traces.append(_dots(rest))
-    others = others_text(tomogram.space, names, at, whole=chosen is None)
+        x, y, z = rest.T
+        marker = {"size": 2, "color": theme.NEUTRAL, "opacity": 0.6}
+        traces.append(
+            {"type": "scatter3d", "name": "not selected", "mode": "markers", "x": x, "y": y, "z": z, "marker": marker,
+             "hoverinfo": "skip"}
+        )  # fmt: skip
+    sides = {
+        f"{side}axis": {
+            "title": {"text": name}, "tickvals": list(range(len(levels))), "ticktext": list(map(str, levels)),
+            "range": [-0.7, len(levels) - 0.3],
+        }
+        for side, name, levels in zip("xyz", names, seen.levels, strict=True)
+    }  # fmt: skip
+    camera = {"eye": {"x": 1.4, "y": -1.5, "z": 0.8}, "center": {"x": 0, "y": 0, "z": -0.14}}
     return theme.figure(
         traces,
+        f"{theme.plain(tomogram.settings.quantity)} over {', '.join(names)}",
+        others_text(tomogram.space, names, at, whole=chosen is None),
         dark=dark,
-        title={
-            "text": f"{theme.plain(tomogram.settings.quantity)} over {', '.join(names)}",
-            "subtitle": {"text": others},
-        },
-        scene={
-            **{
-                f"{side}axis": {
-                    "title": {"text": name},
-                    "tickvals": list(range(len(levels))),
-                    "ticktext": list(map(str, levels)),
-                    "range": [-0.7, len(levels) - 0.3],
-                }
-                for side, name, levels in zip("xyz", names, seen.levels, strict=True)
-            },
-            "aspectmode": "cube",
-            "camera": {"eye": {"x": 1.4, "y": -1.5, "z": 0.8}, "center": {"x": 0, "y": 0, "z": -0.14}},
-        },
+        scene={**sides, "aspectmode": "cube", "camera": camera},
         coloraxis=theme.robustness_colours(tomogram.settings.quantity),
         legend={"orientation": "h", "y": -0.02, "itemsizing": "constant"},
         margin={"l": 0, "r": 0, "t": 70, "b": 0},
@@ -108,18 +94,13 @@ def voxels(
 
 
 def _cubes(seen: Projection, cells: NDArray[np.intp], kind: int) -> Record:
-    """The cubes of one kind as a mesh."""
     corners = (cells[:, None, :] + SIDE[kind] * CORNERS).astype(np.float32)  # cubes × 8 × 3
     x, y, z = corners.reshape(-1, 3).T
     triangles = (8 * np.arange(len(cells))[:, None, None] + TRIANGLES).reshape(-1, 3)
     places = tuple(cells.T)
     words = [seen.describe(tuple(cell)) for cell in cells.tolist()]
     return {
-        "type": "mesh3d",
-        "name": SOURCES[kind],
-        "x": x,
-        "y": y,
-        "z": z,
+        "type": "mesh3d", "name": SOURCES[kind], "x": x, "y": y, "z": z,
         **dict(zip("ijk", triangles.T.astype(np.int32), strict=True)),
         # By corner, not by face: what the mouse is over is then told by corner too, as `text` and `customdata` are.
         "intensity": np.repeat(seen.estimate[places].astype(np.float32), len(CORNERS)),
@@ -131,19 +112,4 @@ def _cubes(seen: Projection, cells: NDArray[np.intp], kind: int) -> Record:
         "lighting": {"ambient": 0.62, "diffuse": 0.55, "specular": 0.02, "roughness": 0.9, "fresnel": 0.0},
         "lightposition": {"x": 3000, "y": 1000, "z": 6000},
         "showlegend": True,
-    }
-
-
-def _dots(cells: NDArray[np.intp]) -> Record:
-    """The rest of the space, so that a region is seen in its place."""
-    x, y, z = cells.T
-    return {
-        "type": "scatter3d",
-        "name": "not selected",
-        "mode": "markers",
-        "x": x,
-        "y": y,
-        "z": z,
-        "marker": {"size": 2, "color": theme.NEUTRAL, "opacity": 0.6},
-        "hoverinfo": "skip",
-    }
+    }  # fmt: skip
