@@ -1,21 +1,25 @@
-"""What people read of a gate that does not hold: what was asked, what was found, how sure it is, what would help."""
+"""A gate that does not pass, in words: the query, the estimate, its confidence, and what would decide it."""
 
 from __future__ import annotations
 
 import math
 import shlex
+from typing import TYPE_CHECKING
 
 from testifai.gates.runner import GatedRun
 from testifai.gates.verdicts import Verdict
-from testifai.present.terminal import interval, rate, scored_words
+from testifai.present.terminal import bounded, interval, rate, scored_words
+
+if TYPE_CHECKING:
+    from testifai.spec.parsing import Gate
 
 
 def line(verdict: Verdict) -> str:
     """A gate in a line, the numbers first."""
     answer, gate = verdict.answer, verdict.gate
-    found = f"{rate(answer.robustness)} ({interval(answer.low, answer.high)})"
+    found = bounded(answer.robustness, answer.low, answer.high)
     wanted = " of the estimate" if gate.basis == "estimate" else ""
-    return f"{verdict.status}: {found}, at least {gate.at_least:g} is required{wanted}: {_asked(verdict)}"
+    return f"{verdict.status}: {found}, at least {gate.at_least:g} is required{wanted}: {asked_words(gate)}"
 
 
 def page(measured: GatedRun, verdict: Verdict) -> str:
@@ -25,7 +29,7 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
     clean = tomogram.scored(gate.score).settings.clean_quantity
     wanted = "the estimate" if gate.basis == "estimate" else "the lower bound"
     rows = [
-        ("query", _asked(verdict)),
+        ("query", asked_words(gate)),
         ("required", f"{wanted} is at least {gate.at_least:g}"),
         *([("because", gate.because)] if gate.because else []),
         ("estimate", f"{rate(answer.robustness)} ({clean} {rate(answer.robustness - answer.drop)})"),
@@ -37,15 +41,12 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
     ]
     head = [f"gate {gate.name!r}"] if gate.name else []
     table = [f"  {name:<10} {text}" for name, text in rows]
-    return "\n".join([*head, *table, *_worst(measured, verdict), *_where(measured)])
+    where = [f"  run file   {measured.path}", f"  report     testifai report {shlex.quote(str(measured.path))} --open"]
+    return "\n".join([*head, *table, *_worst(measured, verdict), *where])
 
 
-def _where(measured: GatedRun) -> list[str]:
-    return [f"  run file   {measured.path}", f"  report     testifai report {shlex.quote(str(measured.path))} --open"]
-
-
-def _asked(verdict: Verdict) -> str:
-    gate = verdict.gate
+def asked_words(gate: Gate) -> str:
+    """The score, the query and the inputs of a gate."""
     return f"{scored_words(gate)}{gate.query}" + (f" for inputs {gate.inputs}" if gate.inputs else "")
 
 
