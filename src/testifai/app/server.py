@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from testifai.app import callbacks, figures, layout, scripts
+from testifai.app import callbacks, figures, layout
 from testifai.app.live_updates import Follower
 from testifai.app.state import Runs
 from testifai.errors import InputError
@@ -138,13 +138,13 @@ def _same(given: str, token: str) -> bool:
 def build(runs: Runs, token: str | None = None) -> Any:
     """The application. With a token, nobody is answered who does not have it."""
     dash: Any = load("dash", extra="app")
-    drawn = figures.draw(runs.tomograms[0])
+    drawn, folder = figures.draw(runs.tomograms[0]), Path(__file__).parent
     app = dash.Dash(
         "testifai",
         title="testifai",
         update_title=None,
-        index_string=scripts.page(drawn),
-        assets_folder=str(Path(__file__).parent / "assets"),
+        index_string=(folder / "page.html").read_text("utf-8").replace("SKETCH", drawn or ""),
+        assets_folder=str(folder / "assets"),
         serve_locally=True,
         suppress_callback_exceptions=True,
     )
