@@ -14,7 +14,7 @@ from testifai.app.state import MOST_CLASSES, Runs
 from testifai.present import theme
 from testifai.present.figures import curves, distribution, dots, heatmaps, voxels
 from testifai.present.figures.heatmaps import project
-from testifai.present.theme import DARK, LIGHT, NEUTRAL, SCALE
+from testifai.present.theme import DARK, LIGHT, NEUTRAL
 from testifai.support.bits import pack
 from testifai.support.types import Floats, Record
 from testifai.tomogram import Tomogram, region_means
@@ -27,7 +27,7 @@ ROW = 30  # pixels
 
 
 def heatmap(tomogram: Tomogram) -> Figure | None:
-    """The mean pass rate of every class under every axis alone, over its severities; None where there are no classes.
+    """The mean pass rate of every class under every axis alone, over its severities; None if there are no classes.
 
     Unlike local robustness (`testifai errors`), inputs that are wrong already when clean count as failures.
     """
@@ -76,27 +76,31 @@ def draw(tomogram: Tomogram) -> str | None:
         return None
     rates = _rates(tomogram)
     rows, columns = rates.shape
-    names = [escape(axis.name) for axis in axes]
-    levels = [axis.severities for axis in axes]
     bottom = TOP + rows * CELL
+    tops = [bottom - (row + 1) * CELL for row in range(rows)]  # the first severity is at the bottom
+
+    def text(x: float, y: float, style: str, words: object) -> str:
+        return f'<text x="{x}" y="{y}" class="{style}">{escape(str(words))}</text>'
+
     parts = [
-        f'<text x="{LEFT}" y="16" class="title">pass rate of the trials so far</text>',
-        f'<text x="{LEFT}" y="34" class="soft">mean over the other axes; estimates are being made …</text>',
-        f'<text x="{LEFT + columns * CELL / 2}" y="{bottom + 40}" class="middle">{names[0]}</text>',
+        text(LEFT, 16, "title", "pass rate of the trials so far"),
+        text(LEFT, 34, "soft", "mean over the other axes; estimates are being made …"),
+        text(LEFT + columns * CELL / 2, bottom + 40, "middle", axes[0].name),
     ]
-    parts += [
-        f'<text x="{LEFT + (place + 0.5) * CELL}" y="{bottom + 20}" class="middle">{level}</text>'
-        for place, level in enumerate(levels[0])
-    ]
-    if len(axes) > 1:
-        parts += [
-            f'<text x="{LEFT - 10}" y="{_top(row, rows) + CELL / 2 + 4}" class="end">{level}</text>'
-            for row, level in enumerate(levels[1])
-        ]
-        middle = TOP + rows * CELL / 2
-        parts.append(f'<text transform="translate(18 {middle}) rotate(-90)" class="middle">{names[1]}</text>')
-    for row, column in np.ndindex(rows, columns):
-        parts.append(_cell(float(rates[row, column]), LEFT + column * CELL, _top(row, rows)))
+    for column, level in enumerate(axes[0].severities):
+        parts.append(text(LEFT + (column + 0.5) * CELL, bottom + 20, "middle", level))
+    for axis in axes[1:]:
+        for top, level in zip(tops, axis.severities, strict=True):
+            parts.append(text(LEFT - 10, top + CELL / 2 + 4, "end", level))
+        turned = f"translate(18 {TOP + rows * CELL / 2}) rotate(-90)"
+        parts.append(f'<text transform="{turned}" class="middle">{escape(axis.name)}</text>')
+    for (row, column), rate in np.ndenumerate(rates):
+        x, y = LEFT + column * CELL, tops[row]
+        fill = f'fill="none" stroke="{NEUTRAL}"' if np.isnan(rate) else f'fill="{theme.colour_of(rate)}"'
+        parts.append(f'<rect x="{x + 1}" y="{y + 1}" width="{CELL - 2}" height="{CELL - 2}" {fill}/>')
+        if not np.isnan(rate):
+            ink = "off" if 0.2 < rate < 0.85 else "on"
+            parts.append(text(x + CELL / 2, y + CELL / 2 + 4, f"middle {ink}", f"{rate:.2f}"))
     width, height = LEFT + max(columns * CELL, 370) + 12, bottom + BELOW
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
@@ -108,41 +112,18 @@ def draw(tomogram: Tomogram) -> str | None:
     )
 
 
-def _top(row: int, rows: int) -> int:
-    """The first severity is at the bottom."""
-    return TOP + (rows - 1 - row) * CELL
-
-
 def _rates(tomogram: Tomogram) -> Floats:
     """The mean of tests' pass rates, rows by the second axis and columns by the first; NaN where none was tried."""
     axes = tomogram.space.axes[:2]
     ids = tomogram.estimator.measured_ids
     passes, trials = tomogram.outcomes.counts(ids)
+    shape = tuple(len(axis.severities) for axis in axes)
     severities = tomogram.space.matrix(ids)
     places = [np.searchsorted(axis.severities, severities[:, number]) for number, axis in enumerate(axes)]
-    at = (places[1] if len(axes) > 1 else np.zeros(len(ids), np.intp), places[0])
-    shape = (len(axes[1].severities) if len(axes) > 1 else 1, len(axes[0].severities))
-    total, tests = np.zeros(shape), np.zeros(shape)
-    np.add.at(total, at, passes / trials)
-    np.add.at(tests, at, 1)
-    return np.asarray(np.divide(total, tests, out=np.full(shape, np.nan), where=tests > 0))
-
-
-def _cell(rate: float, x: float, y: float) -> str:
-    if np.isnan(rate):
-        return f'<rect x="{x + 1}" y="{y + 1}" width="{CELL - 2}" height="{CELL - 2}" fill="none" stroke="{NEUTRAL}"/>'
-    ink = "off" if 0.2 < rate < 0.85 else "on"
-    return (
-        f'<rect x="{x + 1}" y="{y + 1}" width="{CELL - 2}" height="{CELL - 2}" fill="{_colour(rate)}"/>'
-        f'<text x="{x + CELL / 2}" y="{y + CELL / 2 + 4}" class="middle {ink}">{rate:.2f}</text>'
-    )
-
-
-def _colour(rate: float) -> str:
-    """The colour of the scale at a rate."""
-    stops = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in SCALE], float)
-    channels = [np.interp(rate, [stop for stop, _ in SCALE], stops[:, channel]) for channel in range(3)]
-    return "#" + "".join(f"{round(float(channel)):02x}" for channel in channels)
+    cells, size = np.ravel_multi_index(places, shape), int(np.prod(shape))
+    with np.errstate(invalid="ignore"):
+        means = np.bincount(cells, passes / trials, size) / np.bincount(cells, minlength=size)
+    return np.atleast_2d(means.reshape(shape).T)
 
 
 MOST_CUBES = 20_000  # in a voxel view; more would make the browser slow
@@ -153,7 +134,7 @@ Drawn = list[tuple[str, Record]]  # a figure's name and what plotly.js draws
 
 @dataclass(frozen=True)
 class FigureRequest:
-    """What is to be drawn. Axes that are not shown stand at a severity where `at` has one, else for their mean."""
+    """Request for the figures of a view. Axes that are not shown are at their severity in `at`, else averaged over."""
 
     run: int
     view: str
@@ -169,7 +150,7 @@ class FigureRequest:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the view looks like: equal for views that look alike."""
+        """A key that is equal for requests whose figures are."""
         if self.view in ("curves", "errors"):
             return self.view, self.run
         if self.view in ("pairs", "tests"):
@@ -179,7 +160,7 @@ class FigureRequest:
 
 
 def of_view(runs: Runs, wanted: FigureRequest, *, dark: bool) -> Drawn:
-    """All figures of a view, each with a name of its own. The cubes of a region are a view by themselves."""
+    """All figures of a view by name. The cubes of a region are a separate view."""
     found = runs.views.get(
         (runs.revision, *wanted.key),
         lambda: [(name, plain(drawn)) for name, drawn in MAKERS[wanted.view](runs, wanted).items() if drawn],
@@ -188,10 +169,7 @@ def of_view(runs: Runs, wanted: FigureRequest, *, dark: bool) -> Drawn:
 
 
 def plain(figure: Figure) -> Record:
-    """A figure as plain data, in which a clicked test's number can be found.
-
-    Plotly packs numbers into text, and of packed `customdata` a click tells nothing.
-    """
+    """A figure as plain data; `customdata` is not packed into text, so that a click reports a test's number."""
     packed: Record = figure.to_dict()
     for trace, source in zip(packed["data"], figure.data, strict=True):
         if getattr(source, "customdata", None) is not None:
@@ -291,14 +269,9 @@ def _compare(runs: Runs, wanted: FigureRequest) -> Record:
 
 
 MAKERS: dict[str, Callable[[Runs, FigureRequest], Record]] = {
-    "space": _space,
-    "voxels": _voxels,
-    "pairs": _pairs,
-    "curves": _curves,
-    "tests": _tests,
-    "errors": _errors,
+    "space": _space, "voxels": _voxels, "pairs": _pairs, "curves": _curves, "tests": _tests, "errors": _errors,
     "compare": _compare,
-}
+}  # fmt: skip
 
 
 def difference(runs: Runs, wanted: FigureRequest, chosen: Mask | None = None) -> Figure:

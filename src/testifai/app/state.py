@@ -35,13 +35,12 @@ GROWING, FINISHED, STILL, LOST = "growing", "finished", "still", "lost"
 
 
 def clock() -> str:
-    """What time it is."""
     return time.strftime("%H:%M:%S")
 
 
 @dataclass(frozen=True)
 class RunStatus:
-    """How a run file stands, and of when that is known."""
+    """The status of a run file, and since when it is known."""
 
     kind: str  # growing, finished, still or lost
     inferences: int
@@ -50,14 +49,14 @@ class RunStatus:
 
     @classmethod
     def of(cls, path: Path, run: Tomogram) -> Self:
-        """That of a run file of which this much was read."""
+        """Return the status of a run file from what was read of it."""
         if run.provenance.get(keys.FINISHED) == run.outcomes.total():
             return cls(FINISHED, run.inferences)
         return cls(GROWING if is_held(path) else STILL, run.inferences)
 
     @property
     def words(self) -> str:
-        """For people.
+        """The status in words.
 
         >>> RunStatus("growing", 12345, at="10:32:05").words
         '12,345 inferences so far, as of 10:32:05 · following'
@@ -88,7 +87,7 @@ def add(saved: object, name: object, query: str, at_least: object) -> list[Recor
 
 
 def known(saved: object) -> list[Record]:
-    """Those of a browser's entries that are what they should be: anyone could have written them."""
+    """The valid entries among those that a browser sent."""
     return [
         {"name": one["name"], "query": one["query"], "at_least": float(one["at_least"])}
         for one in (saved if isinstance(saved, list) else [])
@@ -116,7 +115,7 @@ def as_toml(saved: Sequence[Record]) -> str:
 
 
 def _text(value: str) -> str:
-    """TOML's basic strings take JSON's escapes, but for a character that JSON leaves alone."""
+    """A TOML string: JSON's escapes, and of one more character."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -124,7 +123,7 @@ EVERYTHING = "order >= 0"
 VIEWS = ("space", "pairs", "curves", "tests", "errors", "compare")
 MOST_CLASSES = 60  # up to which a table of classes can be read
 MOST_ANSWERS = 500  # that are remembered
-MOST_ASKED = 2  # of the last questions are answered anew when a run has grown, before a page asks them again
+MOST_ASKED = 2  # last queries that are answered again when a run has grown, before a page asks them
 MOST_VIEWS = 8  # the figures of a view can take some megabytes
 
 
@@ -132,7 +131,7 @@ Made = TypeVar("Made")
 
 
 class Memory:
-    """Results that were asked for before; the oldest go first."""
+    """A cache of results; the oldest are dropped first."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -140,7 +139,6 @@ class Memory:
         self.lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return what is remembered under a key, or make it."""
         with self.lock:
             if key in self.kept:
                 return cast(Made, self.kept[key])
@@ -152,7 +150,6 @@ class Memory:
         return made
 
     def begin_anew(self, known: Mapping[Hashable, object]) -> None:
-        """Forget everything but what is given."""
         with self.lock:
             self.kept = dict(known)
 
@@ -166,6 +163,8 @@ class Runs:
         self.file_names = _short_names(self.files)
         self.signatures = tuple(map(Signature.of, self.files))  # before what they are the signatures of is read
         self.loaded = [Loaded() for _ in self.files]
+        from testifai.locality.measure import tells_confusions
+
         opened = [open_measured(path, loaded) for path, loaded in zip(self.files, self.loaded, strict=True)]
         # A run with a score is there twice, by its pass rates and by the score's means: either may be chosen.
         listed = [(file, score) for file, run in enumerate(opened) for score in (None, *run.scores)]
@@ -180,23 +179,24 @@ class Runs:
         self.answers = Memory(MOST_ANSWERS)
         self.views = Memory(MOST_VIEWS)
         self._asked: deque[tuple[int, str]] = deque(maxlen=MOST_ASKED)
-        absent = {"compare": len(self.files) < 2, "errors": not any(map(has_errors, self.tomograms))}
-        self.available = tuple(view for view in VIEWS if not absent.get(view))  # what there is something to show in
+        confused = any(tells_confusions(tomogram, MOST_CLASSES) for tomogram in self.tomograms)
+        absent = {"compare": len(self.files) < 2, "errors": not confused}
+        self.available = tuple(view for view in VIEWS if not absent.get(view))
         self._subjects: dict[int, Session | InputError] = {}
         self._opening = threading.Lock()
-        for name, tomogram in zip(self.names[1:], self.tomograms[1:], strict=True):
-            if _axes(tomogram.space) != _axes(self.space):
+        axes = [[(axis.name, axis.severities) for axis in tomogram.space.axes] for tomogram in self.tomograms]
+        for name, others in zip(self.names, axes, strict=True):
+            if others != axes[0]:
                 raise InputError(
                     f"run files: {name} has other axes or severities than {self.names[0]}; explore them one at a time"
                 )
 
     @property
     def space(self) -> Space:
-        """The axes that all the runs share."""
         return self.tomograms[0].space
 
     def warm(self) -> None:
-        """Begin to estimate every test of every run, while the page is still made and the browser opens."""
+        """Start to estimate every test of every run while the page is created and the browser opens."""
         threading.Thread(target=self._warm, daemon=True).start()
 
     def _warm(self) -> None:
@@ -206,53 +206,50 @@ class Runs:
         _give_back_memory()
 
     def take_up(self, file: int, run: Tomogram) -> None:
-        """Show what a run file holds now instead of what it held before; estimates are made first."""
+        """Replace the tomograms of a run file by one with more trials; estimates are made first."""
         new = tuple(
             run.scored(old.settings.score) if of == file else old
             for of, old in zip(self.file_of, self.tomograms, strict=True)
         )
         for tomogram in new:
             _ = tomogram.estimator.sample
-        asked = [(one, query) for one, query in list(self._asked) if self.file_of[one] == file]
         known: dict[Hashable, object] = {
-            ("answer", self.revision + 1, one, query): new[one].query(query) for one, query in asked
+            ("answer", self.revision + 1, one, query): new[one].query(query)
+            for one, query in list(self._asked)
+            if self.file_of[one] == file
         }
         self.answers.begin_anew(known)
         self.views.begin_anew({})
-        # What is remembered belongs to a revision. It is changed last, and whoever asks reads it first.
+        # Cached results belong to a revision: it is changed last here, and read first by readers.
         self.tomograms = new
         self.revision += 1
         _give_back_memory()
 
     def growing(self, run: int) -> bool:
-        """Whether more of a run is still being measured."""
         return self.standing[self.file_of[run]].kind == GROWING
 
     def ready(self, run: int) -> bool:
-        """Whether a run's estimates are made."""
         return self.tomograms[run].estimator.estimated
 
     def tomogram(self, run: int) -> Tomogram:
-        """A run's tomogram, its estimates made."""
+        """A run's tomogram, with its estimates made."""
         if not self.ready(run):
             with self._opening:
                 _ = self.tomograms[run].estimator.sample
         return self.tomograms[run]
 
     def answer(self, run: int, query: str) -> Answer:
-        """A query's answer."""
         key = ("answer", self.revision, run, query)
         found = self.answers.get(key, lambda: self.tomogram(run).query(query))
         self._asked.append((run, query))
         return found
 
     def bound(self, run: int, query: str) -> Answer:
-        """A query's answer with bounds that hold however often one looks."""
+        """A query's answer with bounds that stay valid while the run grows."""
         key = ("bound", self.revision, run, query)
         return self.answers.get(key, lambda: self.tomogram(run).query_engine.bound(query))
 
     def comparison(self, run: int, against: int, query: str) -> Comparison:
-        """How the second of two runs differs from the first."""
         from testifai.tomogram.comparison import compare
 
         return self.answers.get(
@@ -261,7 +258,6 @@ class Runs:
         )
 
     def errors(self, run: int) -> Explanation:
-        """Why the model fails, where the run kept what was predicted."""
         from testifai.locality.explain import explain
         from testifai.locality.measure import from_run
 
@@ -271,7 +267,7 @@ class Runs:
         )
 
     def session(self, run: int) -> Session:
-        """A run's model and data, loaded when first asked for; what is wrong with them is told each time."""
+        """A run's model and data, loaded once; an error with them is raised each time."""
         from testifai.session.stored_runs import reopen
 
         with self._opening:
@@ -288,7 +284,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class View:
-    """What is on the screen, as the page's address holds it."""
+    """The state of the page, as its address describes it."""
 
     run: int
     against: int
@@ -300,7 +296,7 @@ class View:
 
 
 def read_address(search: str | None, runs: Runs) -> View:
-    """The view an address asks for; whatever does not fit these runs is left at its default."""
+    """The view of an address; what does not fit these runs is left at its default."""
     found = {key: values[-1] for key, values in parse_qs((search or "").lstrip("?"), max_num_fields=50).items()}
     names = runs.space.names
     wanted = tuple(dict.fromkeys(name for name in found.get("axes", "").split(",") if name in names))
@@ -320,14 +316,14 @@ def read_address(search: str | None, runs: Runs) -> View:
 
 
 def number(runs: Runs, run: object) -> int:
-    """A run by its number: nothing else that a request might hold leads to a file."""
+    """A run's number from a request, which may contain anything."""
     if type(run) is not int or not 0 <= run < len(runs.names):
         raise InputError(f"run: {str(run)[:40]!r} is not one of those given on the command line")
     return run
 
 
 def fixed(space: Space, wanted: object) -> dict[str, int]:
-    """Those of an axis's wanted severities that it has."""
+    """The wanted severities that axes have."""
     levels = {axis.name: axis.severities for axis in space.axes}
     return {
         name: severity
@@ -337,29 +333,18 @@ def fixed(space: Space, wanted: object) -> dict[str, int]:
 
 
 def _give_back_memory() -> None:
-    """Fitting leaves room for a dozen large arrays behind, which glibc would keep."""
+    """Return the memory of freed arrays to the system; glibc would keep it."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # other C libraries have nothing like it
             ctypes.CDLL(None).malloc_trim(0)
-
-
-def has_errors(tomogram: Tomogram) -> bool:
-    """Whether a run says which class was taken for which."""
-    from testifai.locality.measure import tells_confusions
-
-    return tells_confusions(tomogram, MOST_CLASSES)
 
 
 def _number(text: str | None, below: int, default: int | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdigit() and int(text[:12]) < below else default
 
 
-def _axes(space: Space) -> list[tuple[str, tuple[int, ...]]]:
-    return [(axis.name, tuple(axis.severities)) for axis in space.axes]
-
-
 def _short_names(files: Sequence[Path]) -> tuple[str, ...]:
-    """File names, with as much of their folders as tells them apart."""
+    """File names or, if these are not unique, numbered paths."""
     names = [path.name for path in files]
     if len(set(names)) == len(names):
         return tuple(names)

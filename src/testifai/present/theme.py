@@ -156,6 +156,13 @@ def reference(name: str, x: object, y: object) -> Record:
     }  # fmt: skip
 
 
+def colour_of(rate: float) -> str:
+    """The colour of a robustness, for what cannot use a colour axis."""
+    from plotly.colors import sample_colorscale
+
+    return str(sample_colorscale([list(stop) for stop in SCALE], [min(1.0, max(0.0, rate))])[0])
+
+
 def translucent(colour: str, opacity: float) -> str:
     """A colour as plotly takes it for an area.
 

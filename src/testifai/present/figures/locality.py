@@ -159,7 +159,10 @@ def _path(stops: list[tuple[int, float]], trend: Trend, rank: int, width: float)
 
 
 def _edge(start: tuple[int, float], end: tuple[int, float], rate: float, words: str) -> Record:
-    return {**_stroke(*_bend(start, end), _colour(rate), 1 + 8 * (1 - rate), theme.plain(words)), "opacity": 0.6}
+    return {
+        **_stroke(*_bend(start, end), theme.colour_of(rate), 1 + 8 * (1 - rate), theme.plain(words)),
+        "opacity": 0.6,
+    }
 
 
 def _stroke(x: object, y: object, colour: str, width: float, words: str = "") -> Record:
@@ -218,13 +221,6 @@ def _spread(count: int, height: float) -> list[float]:
 
 def _ordered(names: Any, order: Sequence[str]) -> list[str]:
     return sorted(set(names), key=list(order).index)
-
-
-def _colour(rate: float) -> str:
-    """The colour of a robustness: lines cannot take it from the axis of colours."""
-    from plotly.colors import sample_colorscale
-
-    return str(sample_colorscale([list(stop) for stop in theme.SCALE], [float(np.clip(rate, 0, 1))])[0])
 
 
 def _at(rates: Rates, place: int | tuple[int, int]) -> Rates:
