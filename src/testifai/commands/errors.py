@@ -134,10 +134,10 @@ def errors(
         agreement = measurement.agreement(found, function, measured, run_file)
         written["measured"] = agreement.as_dict()
     if html is not None:
-        from testifai.report.error_page import render
+        from testifai.report.page import render_errors
         from testifai.support.files import write_bytes
 
-        write_bytes(html, render(found, run_file.name).encode())
+        write_bytes(html, render_errors(found, run_file.name).encode())
         written["html"] = str(html)
     if failures is not None:
         from testifai.locality.explain import export_failures

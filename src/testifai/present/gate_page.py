@@ -45,9 +45,9 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
     return "\n".join([*head, *table, *_worst(measured, verdict), *where])
 
 
-def asked_words(gate: Gate) -> str:
+def asked_words(gate: Gate, for_: str = " for inputs ") -> str:
     """The score, the query and the inputs of a gate."""
-    return f"{scored_words(gate)}{gate.query}" + (f" for inputs {gate.inputs}" if gate.inputs else "")
+    return f"{scored_words(gate)}{gate.query}" + (f"{for_}{gate.inputs}" if gate.inputs else "")
 
 
 def _confidence(measured: GatedRun) -> str:

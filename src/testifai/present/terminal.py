@@ -428,6 +428,8 @@ def scored_words(gate: Gate) -> str:
 
 def sweeps(found: Mapping[str, Iterable[Sweep]]) -> Table:
     """A row for every perturbation and threshold."""
+    from testifai.present.figures.sweeps import crossed
+
     table = table_of(
         "share of the levels on which accuracy holds", ("perturbation", "left"), "accuracy", "robustness", "bound",
         "unseen", "crossed at", "levels", "inferences",
@@ -435,12 +437,11 @@ def sweeps(found: Mapping[str, Iterable[Sweep]]) -> Table:
     table.caption = "bound: unless a dip or peak narrower than `unseen` of the span lies between two levels"
     for name, listed in found.items():
         for sweep in listed:
-            crossed = ", ".join(f"{level:.4g}" for level in sweep.crossings[:4]) + (" …" if sweep.crossings[4:] else "")
             bound = "–" if math.isnan(sweep.bound) else f"± {sweep.bound:.4f}"
             unseen = "–" if math.isnan(sweep.unseen) else f"< {sweep.unseen:.2g}"
             table.add_row(
-                _escape(name), f">= {sweep.threshold:g}", f"{sweep.robustness:.4f}", bound, unseen, crossed or "never",
-                f"{sweep.evaluations:,}", f"{sweep.inferences:,}",
+                _escape(name), f">= {sweep.threshold:g}", f"{sweep.robustness:.4f}", bound, unseen,
+                crossed(sweep.crossings), f"{sweep.evaluations:,}", f"{sweep.inferences:,}",
             )  # fmt: skip
     return table
 

@@ -21,6 +21,8 @@ from testifai.sweeps.result import Sweep
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+MOST_CROSSINGS = 4
+
 Picture = NDArray[np.uint8]
 Colour = tuple[int, int, int]
 
@@ -195,6 +197,16 @@ def sweep_text(found: RecordLike) -> str:
         f"accuracy is at least {found['threshold']:g} on {100 * found['robustness']:.1f} %{bound} of the levels "
         f"({found['evaluations']:,} levels, {found['inferences']:,} inferences)"
     )
+
+
+def crossed(levels: Sequence[float]) -> str:
+    """The levels at which accuracy crosses the threshold.
+
+    >>> crossed([0.25, 0.5]), crossed([])
+    ('0.25, 0.5', 'never')
+    """
+    shown = ", ".join(f"{level:.4g}" for level in levels[:MOST_CROSSINGS])
+    return shown + (" …" if len(levels) > MOST_CROSSINGS else "" if shown else "never")
 
 
 def _numbers(values: Sequence[float | None]) -> list[float]:
