@@ -43,14 +43,7 @@ class Track:
 
 
 def read(text: str, space: Space) -> tuple[dict[str, Range], list[Condition]]:
-    """The range of every axis in a query, and the conditions that are not ranges of an axis.
-
-    >>> from testifai.perturb import Perturbation
-    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2, 3))
-    >>> ranges, rest = read("1 <= a and order < 2", Space({"a": fade, "b": fade}))
-    >>> ranges, str(rest[0])
-    ({'a': (1, 3), 'b': (0, 3)}, 'order < 2')
-    """
+    """The range of every axis in a query, and the conditions that are not ranges of an axis."""
     axes = {axis.name: axis for axis in space.axes}
     inside = {name: np.ones(len(axis.severities), bool) for name, axis in axes.items()}
     rest: list[Condition] = []

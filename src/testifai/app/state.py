@@ -71,11 +71,7 @@ MOST_SAVED = 100
 
 
 def add(saved: object, name: object, query: str, at_least: object) -> list[Record]:
-    """The saved queries with one more; the same name takes the older one's place.
-
-    >>> add([], "mild fog", "fog <= 2", 0.9)
-    [{'name': 'mild fog', 'query': 'fog <= 2', 'at_least': 0.9}]
-    """
+    """The saved queries with one more; the same name takes the older one's place."""
     words = str(name or "").strip()
     if not words:
         raise InputError("name: none was given; type one, such as mild weather")
@@ -99,15 +95,7 @@ def known(saved: object) -> list[Record]:
 
 
 def as_toml(saved: Sequence[Record]) -> str:
-    """The saved queries as gates, to be pasted into a spec.
-
-    >>> print(as_toml([{"name": "mild", "query": "fog <= 2", "at_least": 0.9}]))
-    [[gate]]
-    name = "mild"
-    query = "fog <= 2"
-    at_least = 0.9
-    <BLANKLINE>
-    """
+    """The saved queries as gates, to be pasted into a spec."""
     return "\n".join(
         f"[[gate]]\nname = {_text(one['name'])}\nquery = {_text(one['query'])}\nat_least = {one['at_least']!r}\n"
         for one in saved

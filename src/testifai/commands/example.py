@@ -120,11 +120,7 @@ class Demo:
 
 
 def table_2(names: tuple[str, ...]) -> dict[str, str]:
-    """The twelve queries of TestifAI's Table 2 for three axes with six levels: eight octants, four growing cubes.
-
-    >>> table_2(("a", "b", "c"))["Q2"]
-    'a <= 2 and b <= 2 and c >= 3'
-    """
+    """The twelve queries of TestifAI's Table 2 for three axes with six levels: eight octants, four growing cubes."""
     queries = {}
     for octant in range(8):
         sides = [f"{name} {'>= 3' if octant >> (2 - j) & 1 else '<= 2'}" for j, name in enumerate(names)]

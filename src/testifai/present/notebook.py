@@ -54,11 +54,7 @@ def by_axis_html(by_axis: AnswersByAxis) -> str:
 
 
 def answer_html(answer: Answer) -> str:
-    """An answer: the number, its interval, its basis, and its worst tests.
-
-    >>> answer_html(Answer(0.5, 0.4, 0.6, -0.1, 1, 1, 0, (((2,), 0.5, 0.4, 0.6),)))[:57]
-    '<div><b>0.500</b> (0.400 … 0.600), -0.100 against clean i'
-    """
+    """An answer: the number, its interval, its basis, and its worst tests."""
     asked = "" if answer.info is None else f" for {escape(answer.info.query)}"
     parts = [
         f"<div>{_rate_in_words(answer)}{asked}, {escape(signed(answer.drop))} against clean inputs; "

@@ -58,13 +58,7 @@ ROWS = 10
 
 
 def folded(out: Console, table: Table) -> Iterator[Table]:
-    """Yield the table or, if it is too wide, pieces of it that each start with its first column.
-
-    >>> table = Table("axis", "0", "1", "2", box=None, pad_edge=False)
-    >>> table.add_row("blur", "0.98", "0.76", "0.54")
-    >>> [[column.header for column in piece.columns] for piece in folded(Console(width=17), table)]
-    [['axis', '0', '1'], ['axis', '2']]
-    """
+    """Yield the table or, if it is too wide, pieces of it that each start with its first column."""
     rest = list(range(1, len(table.columns)))
     if _width(out, table) <= out.width or len(rest) < 2:
         yield table
@@ -137,11 +131,7 @@ def blocks(tomogram: Tomogram) -> list[str]:
 
 
 def shade(rate: float) -> str:
-    """The character of a rate; a question mark if it is unknown.
-
-    >>> "".join(shade(rate) for rate in (0.0, 0.25, 0.5, 0.75, 1.0, float("nan")))
-    ' ░▒▓█?'
-    """
+    """The character of a rate; a question mark if it is unknown."""
     return "?" if np.isnan(rate) else SHADES[round(rate * (len(SHADES) - 1))]
 
 

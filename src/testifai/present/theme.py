@@ -64,11 +64,7 @@ def figure(traces: Iterable[Any], title: str, subtitle: str = "", *, dark: bool 
 
 
 def dressed(layout: RecordLike, *, dark: bool) -> Record:
-    """A layout in the colours of a light or a dark page.
-
-    >>> dressed({"xaxis": {"title": {"text": "severity"}}}, dark=True)["xaxis"]["gridcolor"] == DARK.grid
-    True
-    """
+    """A layout in the colours of a light or a dark page."""
     theme = DARK if dark else LIGHT
     line = {"gridcolor": theme.grid, "linecolor": theme.grid, "zerolinecolor": theme.grid}
     flat, solid = {**line, "automargin": True}, {**line, "showbackground": False, "showspikes": False}
@@ -164,21 +160,13 @@ def colour_of(rate: float) -> str:
 
 
 def translucent(colour: str, opacity: float) -> str:
-    """A colour as plotly takes it for an area.
-
-    >>> translucent("#0072b2", 0.2)
-    'rgba(0,114,178,0.2)'
-    """
+    """A colour as plotly takes it for an area."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity:g})"
 
 
 def plain(text: object) -> str:
-    """Text that plotly shows as it is, whatever mark-up is in it.
-
-    >>> plain("<b>cat</b>")
-    '&lt;b&gt;cat&lt;/b&gt;'
-    """
+    """Text that plotly shows as it is, whatever mark-up is in it."""
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -35,11 +35,7 @@ class Named:
 
 
 def outcome(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """The combined status of all gates, and a sentence.
-
-    >>> outcome([])
-    ('undecided', 'No gate was set: nothing was required, so nothing passed or failed.')
-    """
+    """The combined status of all gates, and a sentence."""
     if not verdicts:
         return "undecided", "No gate was set: nothing was required, so nothing passed or failed."
     counts = Counter(one.status for one in verdicts)

@@ -118,11 +118,7 @@ def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], colour
 
 
 def finite_runs(low: Sequence[float], high: Sequence[float]) -> list[tuple[int, int]]:
-    """The stretches of points that have both bounds, as (start, stop).
-
-    >>> finite_runs([0, 0, math.nan, 0], [1, 1, math.nan, 1])
-    [(0, 2), (3, 4)]
-    """
+    """The stretches of points that have both bounds, as (start, stop)."""
     known = [not (math.isnan(a) or math.isnan(b)) for a, b in zip(low, high, strict=True)]
     edges = np.flatnonzero(np.diff([False, *known, False])).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))

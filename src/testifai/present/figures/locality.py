@@ -30,12 +30,7 @@ SEVERAL = "several"
 
 
 def heatmap(local: Local, *, dark: bool = False) -> Figure:
-    """The local robustness of every class under every property, the mean over severities, with 95 % intervals.
-
-    >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[17, 3], [1, 19]]]])
-    >>> heatmap(local).data[0].z.tolist()
-    [[0.85], [0.95]]
-    """
+    """The local robustness of every class under every property, the mean over severities, with 95 % intervals."""
     rates = local.by_class_and_property()
     names, columns = list(map(theme.plain, local.classes)), list(map(theme.plain, local.properties))
     cells = [[(row, column) for column in range(len(columns))] for row in range(len(names))]

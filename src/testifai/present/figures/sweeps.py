@@ -1,4 +1,4 @@
-"""Sweeps that a run file holds beside its tests, as curves of accuracy over level."""
+"""Sweeps as curves of accuracy over level."""
 
 from __future__ import annotations
 
@@ -39,14 +39,13 @@ UNCERTAIN: Colour = (252, 228, 180)
 
 
 def draw(sweep: Sweep, path: str | PathLike[str]) -> None:
-    """Write the picture as .png or .jpg."""
+    """Draw a sweep into a .png or .jpg file."""
     write_picture(Path(path), lambda: compose(sweep), field="plot")
 
 
 def compose(sweep: Sweep) -> Picture:
     """The picture as an RGB image."""
     sheet = _Sheet(sweep.span)
-    # A stretch narrower than a few pixels would not be seen; what is shaded is then a little wider than it is.
     for start, end in sweep.uncertain:
         sheet.shade(start, end)
     sheet.axes()
@@ -60,11 +59,7 @@ def compose(sweep: Sweep) -> Picture:
 
 
 def ticks(low: float, high: float, most: int = 8) -> list[float]:
-    """Round numbers from low to high, at most so many steps.
-
-    >>> ticks(0, 1)
-    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    """
+    """Round numbers from low to high, at most so many steps."""
     raw = (high - low) / most
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(size * power for size in (1, 2, 5, 10) if size * power >= raw * (1 - 1e-9))
@@ -97,6 +92,7 @@ class _Sheet:
 
     def shade(self, start: float, end: float) -> None:
         left, right = self.x(start), self.x(end)
+        # A stretch narrower than a few pixels would not be seen.
         spare = max(0, 3 * FINE - (right - left)) // 2
         self.image[self.y(1) : self.y(0), left - spare : right + spare + 1] = UNCERTAIN
 
@@ -187,11 +183,7 @@ def sweep_curves(name: str, found: Sequence[RecordLike], *, dark: bool = False) 
 
 
 def sweep_text(found: RecordLike) -> str:
-    """A sweep's result in words.
-
-    >>> sweep_text({"threshold": 0.8, "robustness": 0.4, "bound": 0.01, "inferences": 1200, "evaluations": 20})
-    'accuracy is at least 0.8 on 40.0 % ± 1.0 of the levels (20 levels, 1,200 inferences)'
-    """
+    """A sweep's result in words."""
     bound = "" if found["bound"] is None else f" ± {100 * found['bound']:.1f}"
     return (
         f"accuracy is at least {found['threshold']:g} on {100 * found['robustness']:.1f} %{bound} of the levels "
