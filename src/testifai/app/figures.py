@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,13 +19,10 @@ from testifai.support.types import Floats, Record
 from testifai.tomogram import Tomogram, region_means
 from testifai.tomogram.lowest_tests import Mask
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 ROW = 30  # pixels
 
 
-def heatmap(tomogram: Tomogram) -> Figure | None:
+def heatmap(tomogram: Tomogram) -> theme.Figure | None:
     """The mean pass rate of every class under every axis alone, over its severities; None if there are no classes.
 
     Unlike local robustness (`testifai errors`), inputs that are wrong already when clean count as failures.
@@ -168,7 +164,7 @@ def of_view(runs: Runs, wanted: FigureRequest, *, dark: bool) -> Drawn:
     return [(name, _dressed(figure, dark)) for name, figure in found]
 
 
-def plain(figure: Figure) -> Record:
+def plain(figure: theme.Figure) -> Record:
     """A figure as plain data; `customdata` is not packed into text, so that a click reports a test's number."""
     packed: Record = figure.to_dict()
     for trace, source in zip(packed["data"], figure.data, strict=True):
@@ -274,7 +270,7 @@ MAKERS: dict[str, Callable[[Runs, FigureRequest], Record]] = {
 }  # fmt: skip
 
 
-def difference(runs: Runs, wanted: FigureRequest, chosen: Mask | None = None) -> Figure:
+def difference(runs: Runs, wanted: FigureRequest, chosen: Mask | None = None) -> theme.Figure:
     """B − A for each pair of severities of the first two axes: blue where B is more robust."""
     x, y = wanted.axes[:2]
     a, b = (

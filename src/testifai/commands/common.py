@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from werkzeug.serving import BaseWSGIServer
 
+    from testifai.session.session import Session
     from testifai.spec.parsing import Spec
+    from testifai.tomogram import Tomogram
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RunFile = Annotated[
@@ -34,23 +36,17 @@ SpecFile = Annotated[
 ]
 SpecOption = Annotated[
     Path | None,
-    typer.Option(
-        "--spec",
-        help="Spec to use instead of the one stored in the run.",
-        autocompletion=completion.specs,
-    ),
+    typer.Option("--spec", help="Spec to use instead of the one stored in the run.", autocompletion=completion.specs),
 ]
 ArityOption = Annotated[
-    int | None,
-    typer.Option("--arity", min=1, help="Inputs of a system built on the model, such as an adder: 2."),
+    int | None, typer.Option("--arity", min=1, help="Inputs of a system built on the model, such as an adder: 2.")
 ]
 CombineOption = Annotated[
     str | None,
     typer.Option("--combine", help="MODULE:FUNCTION that combines the labels of such a system [default: sum]."),
 ]
 WorkersOption = Annotated[
-    str | None,
-    typer.Option("--workers", help="Number of workers, or 'ray' [default: from spec].", metavar="WORKERS"),
+    str | None, typer.Option("--workers", help="Number of workers, or 'ray' [default: from spec].", metavar="WORKERS")
 ]
 HostOption = Annotated[str, typer.Option("--host", help="Address to serve on; all but loopback need a token.")]
 PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free port.")]
@@ -59,9 +55,6 @@ OpenOption = Annotated[bool, typer.Option("--open", help="Open the page in a bro
 
 class Stopped(Exception):  # noqa: N818
     """A run ended by Ctrl-C; the message says what was kept."""
-
-
-# -- the command line itself
 
 
 def _be_verbose(value: bool) -> None:
@@ -142,6 +135,14 @@ def print_json(value: object) -> None:
     typer.echo(printable_json(json.dumps(value, ensure_ascii=False, indent=1)))
 
 
+def answer(as_json: bool, facts: object, *lines: str) -> None:
+    """Print a result as JSON or in lines for people."""
+    if as_json:
+        print_json(facts)
+    else:
+        say(*lines)
+
+
 @contextmanager
 def composed() -> Iterator[Console]:
     """Yield a console whose text is printed once it is complete; until then a line says what is being done."""
@@ -172,6 +173,15 @@ def read_spec(path: Path) -> Spec:
     if entries := spec.runs_code():
         say(f"note: runs your own code, named by {', '.join(entries)}", err=True)
     return spec
+
+
+def reopened(run: Path | Tomogram, spec: Path | None) -> Session:
+    """Load the model and data of a stored run, or of a spec to use instead, whose user code is noted."""
+    from testifai.session.stored_runs import reopen
+
+    if spec is not None:
+        read_spec(spec)
+    return reopen(run, spec)
 
 
 def with_workers(spec: Spec, workers: str | None) -> Spec:

@@ -8,31 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testifai.commands import completion
-from testifai.commands.common import (
-    CommandGroup,
-    HostOption,
-    Json,
-    OpenOption,
-    PortOption,
-    SpecFile,
-    WorkersOption,
-    address_of,
-    print_json,
-    read_spec,
-    say,
-    serve,
-    show_help,
-    with_workers,
-)
+from testifai.commands import common, completion
 from testifai.errors import InputError
 from testifai.support.optional_imports import load
 from testifai.support.progress import note, status
 
 if TYPE_CHECKING:
     from testifai.data import Data
-    from testifai.operational.rounds import Written
-    from testifai.operational.selection import LabelSelection
 
 PORT = 8051
 
@@ -41,9 +23,9 @@ SelectionOption = Annotated[
 ]
 
 app = typer.Typer(
-    cls=CommandGroup,
+    cls=common.CommandGroup,
     help="Estimate accuracy from a few labelled inputs.",
-    callback=show_help,
+    callback=common.show_help,
     invoke_without_command=True,
     rich_markup_mode=None,
     add_completion=False,
@@ -52,7 +34,7 @@ app = typer.Typer(
 
 @app.command()
 def select(
-    spec: SpecFile,
+    spec: common.SpecFile,
     tests: Annotated[int, typer.Option("--tests", "-n", help="Number of labels in total.")] = 200,
     technique: Annotated[
         str,
@@ -83,8 +65,8 @@ def select(
         Path | None, typer.Option(help="Table labelled before: its labels are reused where they fit.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Random seed [default: from spec].")] = None,
-    workers: WorkersOption = None,
-    as_json: Json = False,
+    workers: common.WorkersOption = None,
+    as_json: common.Json = False,
 ) -> None:
     """Choose inputs to label.
 
@@ -99,7 +81,7 @@ def select(
     described = {"use": technique, **{name: value for name, value in options.items() if value is not None}}
     selection.make_technique(described)
     names = None if classes is None else _names(classes)
-    loaded, folder = with_workers(read_spec(spec), workers), spec.resolve().parent
+    loaded, folder = common.with_workers(common.read_spec(spec), workers), spec.resolve().parent
     seed = loaded.scan.seed if seed is None else seed
     parts = assembly.load(loaded, folder)
     model, data = parts.model, parts.data
@@ -116,10 +98,10 @@ def select(
                 workers=loaded.scan.workers, executor=loaded.scan.executor,
             )  # fmt: skip
         written = rounds.write_first(chosen, data, out, labels)
-    if not as_json:
-        _say_written(written, chosen, out)
-        return
-    print_json(
+    of_all = f", round {written.number}" if written.examples < chosen.tests or written.number > 1 else ""
+    shown = [] if written.sheet is None else [f"All of them on a sheet, with what the model says: {written.sheet}"]
+    common.answer(
+        as_json,
         {
             "out": str(written.path),
             "sheet": None if written.sheet is None else str(written.sheet),
@@ -130,7 +112,12 @@ def select(
             "size": chosen.frame.size,
             "seed": chosen.seed,
             "selection": chosen.tag,
-        }
+        },
+        f"Wrote {written.examples} of {chosen.frame.size:,} examples to {written.path} "
+        f"({chosen.technique.name}, {chosen.tests} labels in all{of_all})",
+        *shown,
+        f"Next: testifai label page {written.path} (or fill in its column label from the top), "
+        f"then testifai label estimate {out}",
     )
 
 
@@ -173,20 +160,6 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-def _say_written(written: Written, chosen: LabelSelection, out: Path) -> None:
-    of_all = f", round {written.number}" if written.examples < chosen.tests or written.number > 1 else ""
-    say(
-        f"Wrote {written.examples} of {chosen.frame.size:,} examples to {written.path} "
-        f"({chosen.technique.name}, {chosen.tests} labels in all{of_all})"
-    )
-    if written.sheet is not None:
-        say(f"All of them on a sheet, with what the model says: {written.sheet}")
-    say(
-        f"Next: testifai label page {written.path} (or fill in its column label from the top), "
-        f"then testifai label estimate {out}"
-    )
-
-
 @app.command()
 def page(
     file: Annotated[
@@ -203,9 +176,9 @@ def page(
     show_path: Annotated[
         bool, typer.Option("--show-path", help="Show an input's path; a folder's name is often the answer.")
     ] = False,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = PORT,
-    browser: OpenOption = False,
+    host: common.HostOption = "127.0.0.1",
+    port: common.PortOption = PORT,
+    browser: common.OpenOption = False,
     selection: SelectionOption = None,
 ) -> None:
     """Label the chosen inputs in the browser.
@@ -232,14 +205,14 @@ def page(
         token = new_token()
         server = listen(build(labelling, token), host, port)
         note = None if is_loopback(host) else "other machines can reach this; whoever has the address can label"
-        serve(
+        common.serve(
             server, f"Labelling {file} ({labelling.labelled} of {labelling.rows} done)",
-            address_of(host, server.port, token), note=note, browser=browser,
+            common.address_of(host, server.port, token), note=note, browser=browser,
         )  # fmt: skip
     finally:
         lock.release()
     following = "estimate" if labelling.labelled == labelling.rows else "page"
-    say(f"{labelling.labelled} of {labelling.rows} labelled. Next: testifai label {following} {file}")
+    common.say(f"{labelling.labelled} of {labelling.rows} labelled. Next: testifai label {following} {file}")
 
 
 @app.command()
@@ -257,21 +230,19 @@ def estimate(
         typer.Option(help="Accuracy to reach: pass, fail or how many more labels; exit code 1 if not."),
     ] = None,
     selection: SelectionOption = None,
-    as_json: Json = False,
+    as_json: common.Json = False,
 ) -> None:
     """Estimate accuracy from the labels so far.
 
     With its interval, the failures and the classes that are confused.
     """
-    from testifai.operational.answer import answer, check_require
+    from testifai.operational.answer import answer as estimated
+    from testifai.operational.answer import check_require
     from testifai.operational.rounds import collect
 
     if require is not None:
         check_require(require)
-    found = answer(collect(files, selection), require)
-    if as_json:
-        print_json(found.as_dict())
-    else:
-        say(*found.lines(files[0]))
+    found = estimated(collect(files, selection), require)
+    common.answer(as_json, found.as_dict(), *found.lines(files[0]))
     if found.verdict is not None and not found.verdict.passed:
         raise typer.Exit(1)

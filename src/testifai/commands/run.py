@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testifai.commands import completion
-from testifai.commands.common import (
-    Json,
-    SpecFile,
-    Stopped,
-    WorkersOption,
-    composed,
-    exclude,
-    print_json,
-    read_spec,
-    say,
-    with_workers,
-)
+from testifai.commands import common, completion
 from testifai.commands.explore import live_page, require_dash
 from testifai.errors import InputError
 
@@ -29,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    spec: SpecFile,
+    spec: common.SpecFile,
     parts: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -42,7 +30,7 @@ def run(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run file [default: SPEC.db].")] = None,
     part: Annotated[str | None, typer.Option(help="Run one of N parts.", metavar="I/N")] = None,
     merge: Annotated[bool, typer.Option("--merge", help="Merge partial runs of the same spec.")] = False,
-    workers: WorkersOption = None,
+    workers: common.WorkersOption = None,
     explore: Annotated[
         bool, typer.Option("--explore", help="Show the run in the browser as it grows, until Ctrl-C.")
     ] = False,
@@ -50,7 +38,7 @@ def run(
         str | None, typer.Option(help="Name to record in the run file, with start and end times.", metavar="NAME")
     ] = None,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Log parameters, metrics and run file in MLflow.")] = False,
-    as_json: Json = False,
+    as_json: common.Json = False,
 ) -> None:
     """Run a spec, or resume an interrupted run.
 
@@ -59,7 +47,7 @@ def run(
     path = out or spec.with_suffix(".db")
     if merge:
         others = {"--part": part, "--workers": workers, "--explore": explore, "--run-by": run_by, "--mlflow": mlflow}
-        exclude("--merge", True, others)
+        common.exclude("--merge", True, others)
         _merge(spec, parts or [], path, as_json)
         return
     if parts:
@@ -76,7 +64,6 @@ def _measure(
     from testifai.gates.verdicts import check_gates, judge
     from testifai.identity.input_hashes import recall_files
     from testifai.present import terminal
-    from testifai.present.terminal import facts
     from testifai.session import assembly
     from testifai.session.provenance import about, noted
     from testifai.support.progress import bar, status
@@ -84,8 +71,8 @@ def _measure(
 
     if explore:
         require_dash()
-    loaded, folder = read_spec(spec), spec.resolve().parent
-    session = assembly.session(with_workers(loaded, workers), folder, part=part)
+    loaded, folder = common.read_spec(spec), spec.resolve().parent
+    session = assembly.session(common.with_workers(loaded, workers), folder, part=part)
     recall_files(session.data, path)
     check_gates(loaded.gate, session.tomogram())
     with live_page(path) if explore else nullcontext() as page:
@@ -96,7 +83,7 @@ def _measure(
                 )
         except KeyboardInterrupt:
             done, most = session.outcomes.total(), session.strategy.expected(session.progress())
-            raise Stopped(
+            raise common.Stopped(
                 f"stopped: {done:,} of at most {most:,} inferences are in {path}; the same command continues"
             ) from None
         with status():
@@ -109,9 +96,10 @@ def _measure(
 
             log(tomogram, name=spec.stem, verdicts=verdicts, run_file=path)
         if as_json:
-            print_json({**facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
+            gates = [verdict.as_dict() for verdict in verdicts]
+            common.print_json({**terminal.facts(tomogram), "run": str(path), "gates": gates})
         else:
-            with composed() as console:
+            with common.composed() as console:
                 terminal.summary(console, tomogram)
                 terminal.verdicts(console, verdicts)
                 console.print(f"Saved in {path}. Next: {_next(path, tomogram, hold)}", markup=False, soft_wrap=True)
@@ -146,11 +134,9 @@ def _merge(spec: Path, parts: list[Path], out: Path, as_json: bool) -> None:
     _check_space(spec, parts)
     merge(parts, out)
     tomogram = open_run(out)
-    say(*(f"note: {line}" for line in notes(tomogram.provenance)), err=True)
-    if as_json:
-        print_json({**facts(tomogram), "run": str(out)})
-    else:
-        say(f"Merged {len(parts)} runs into {out}: {tomogram.inferences:,} inferences")
+    common.say(*(f"note: {line}" for line in notes(tomogram.provenance)), err=True)
+    line = f"Merged {len(parts)} runs into {out}: {tomogram.inferences:,} inferences"
+    common.answer(as_json, {**facts(tomogram), "run": str(out)}, line)
 
 
 def _check_space(spec: Path, parts: list[Path]) -> None:

@@ -9,22 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testifai.commands import completion
-from testifai.commands.common import (
-    ArityOption,
-    CombineOption,
-    Json,
-    SpecFile,
-    Stopped,
-    WorkersOption,
-    exclude,
-    needs,
-    print_json,
-    read_spec,
-    say,
-    user_function,
-    with_workers,
-)
+from testifai.commands import common, completion
 from testifai.errors import InputError
 from testifai.support.progress import note, status
 from testifai.support.types import Record
@@ -43,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    spec: SpecFile,
+    spec: common.SpecFile,
     perturbation: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,12 +61,12 @@ def sweep(
             autocompletion=completion.among("asap", "uniform", "quad", "random"),
         ),
     ] = None,
-    arity: ArityOption = None,
-    combine: CombineOption = None,
+    arity: common.ArityOption = None,
+    combine: common.CombineOption = None,
     plot: Annotated[Path | None, typer.Option(help="Draw each curve, .png or .jpg.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run file [default: SPEC.db].")] = None,
-    workers: WorkersOption = None,
-    as_json: Json = False,
+    workers: common.WorkersOption = None,
+    as_json: common.Json = False,
 ) -> None:
     """Find the range of a level a model tolerates.
 
@@ -90,10 +75,10 @@ def sweep(
     from testifai.runs.store import Store
     from testifai.sweeps.calibrate import DROPS
 
-    needs("--calibrate", calibrate, {"--drops": drops})
+    common.needs("--calibrate", calibrate, {"--drops": drops})
     of_sweeps = {"--threshold": threshold, "--method": method, "--arity": arity, "--combine": combine}
-    exclude("--calibrate", calibrate, of_sweeps)
-    loaded, folder = with_workers(read_spec(spec), workers), spec.resolve().parent
+    common.exclude("--calibrate", calibrate, of_sweeps)
+    loaded, folder = common.with_workers(common.read_spec(spec), workers), spec.resolve().parent
     chosen = _chosen(loaded, folder, perturbation)
     options: Record = {
         "levels": _ends(levels, len(chosen)),
@@ -105,7 +90,7 @@ def sweep(
         options |= {"threshold": threshold or [0.8], "method": method or "asap", "population": loaded.scan.population}
     sweeper = _Sweeper.of(loaded, folder)
     if arity or combine:
-        sweeper, chosen = sweeper.composed(chosen, arity or 2, user_function(combine, "--combine"))
+        sweeper, chosen = sweeper.composed(chosen, arity or 2, common.user_function(combine, "--combine"))
     path = out or spec.with_suffix(".db")
     with Store.create_or_open(path) as store:
         found = {
@@ -115,7 +100,7 @@ def sweep(
     drawn = [] if plot is None else _draw(plot, found)
     if as_json:
         facts = {axis: _facts(result) for axis, result in found.items()}
-        print_json({"run": str(path), "sweeps": facts, "plots": [str(one) for one in drawn]})
+        common.print_json({"run": str(path), "sweeps": facts, "plots": [str(one) for one in drawn]})
     else:
         _show(found, path, drawn)
 
@@ -167,7 +152,7 @@ class _Sweeper:
                     return calibrate(self.model, self.data, perturbation, drops, on_batch=keep, **options)
                 found: tuple[Sweep, ...] = sweep_model(self.model, self.data, perturbation, on_batch=keep, **options)
         except KeyboardInterrupt:
-            raise Stopped(f"stopped: what was measured is in {store.path}; the same command continues") from None
+            raise common.Stopped(f"stopped: what was measured is in {store.path}; the same command continues") from None
         record.finish(list(found))
         return found
 
@@ -199,7 +184,7 @@ def _chosen(spec: Spec, folder: Path, asked: list[str] | None) -> dict[str, Pert
         return {name: axes[name] if name in axes else perturb.get(name) for name in asked}
     chosen = {name: one for name, one in axes.items() if one.levels is not None}
     for name in axes.keys() - chosen.keys():
-        say(f"note: {name} ({axes[name].name}) has no continuous level and is left out", err=True)
+        common.say(f"note: {name} ({axes[name].name}) has no continuous level and is left out", err=True)
     if not chosen:
         raise InputError(
             "space: no axis has a continuous level; name a perturbation that has one with --perturbation, "

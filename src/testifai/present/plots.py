@@ -17,8 +17,6 @@ from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from testifai.locality import Explanation, Local
     from testifai.session.hunting import Hunt
     from testifai.sweeps import Calibrated, Sweep
@@ -47,7 +45,7 @@ def of_tomogram(
     *,
     axes: Sequence[str] | None = None,
     dark: bool = False,
-) -> Figure:
+) -> theme.Figure:
     """A figure of a run, by the name of its kind."""
     space = tomogram.space
     if kind is None:
@@ -65,9 +63,9 @@ def of_tomogram(
     return _fitting(_drawn(tomogram, kind, query, axes, dark))
 
 
-def _drawn(tomogram: Tomogram, kind: str, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
+def _drawn(tomogram: Tomogram, kind: str, query: str | None, axes: Sequence[str] | None, dark: bool) -> theme.Figure:
     chosen = None if query is None else _chosen(tomogram, query)
-    figure: Figure | None
+    figure: theme.Figure | None
     match kind:
         case "pairs":
             return pairs(tomogram, axes, dark=dark)
@@ -94,7 +92,7 @@ def _drawn(tomogram: Tomogram, kind: str, query: str | None, axes: Sequence[str]
     return figure
 
 
-def _severities(tomogram: Tomogram, axes: Sequence[str] | None, dark: bool) -> Figure:
+def _severities(tomogram: Tomogram, axes: Sequence[str] | None, dark: bool) -> theme.Figure:
     names = tomogram.space.names
     if axes is not None or len(names) <= MOST_CURVES:
         return curves.severity_curves(tomogram, axes, alone=True, dark=dark)
@@ -104,7 +102,7 @@ def _severities(tomogram: Tomogram, axes: Sequence[str] | None, dark: bool) -> F
     return figure
 
 
-def of_answer(answer: Answer, *, dark: bool = False) -> Figure:
+def of_answer(answer: Answer, *, dark: bool = False) -> theme.Figure:
     """The answer, other opinions on it, and its worst tests."""
     lines = [Line("the answer", answer.robustness, answer.low, answer.high, ANSWER, note=_rests_on(answer))]
     beside = {
@@ -123,7 +121,7 @@ def of_answer(answer: Answer, *, dark: bool = False) -> Figure:
     return _fitting(dots.one_to_a_line(lines, _headline(answer), subtitle, axis=axis, mark=clean, dark=dark))
 
 
-def of_sweep(sweep: Sweep, *, dark: bool = False) -> Figure:
+def of_sweep(sweep: Sweep, *, dark: bool = False) -> theme.Figure:
     """Accuracy over the level, with its intervals, the threshold and the levels that are not settled."""
     told = sweep.as_dict()
     of = f" of {sweep.name}" if sweep.name else ""
@@ -132,7 +130,7 @@ def of_sweep(sweep: Sweep, *, dark: bool = False) -> Figure:
     return _fitting(figure)
 
 
-def of_calibrated(found: Calibrated, *, dark: bool = False) -> Figure:
+def of_calibrated(found: Calibrated, *, dark: bool = False) -> theme.Figure:
     """Accuracy over the level, with the accuracy of every drop that was asked for."""
     told = [sweep.as_dict() for sweep in found.sweeps]
     if not told:
@@ -143,17 +141,17 @@ def of_calibrated(found: Calibrated, *, dark: bool = False) -> Figure:
     return _fitting(figure)
 
 
-def of_comparison(found: Comparison, *, dark: bool = False) -> Figure:
+def of_comparison(found: Comparison, *, dark: bool = False) -> theme.Figure:
     """B − A over all tests, regions, and the tests that changed most."""
     return _fitting(differences(found, dark=dark))
 
 
-def of_hunt(hunt: Hunt, *, dark: bool = False) -> Figure:
+def of_hunt(hunt: Hunt, *, dark: bool = False) -> theme.Figure:
     """Failures found against inferences spent."""
     return _fitting(hunt_curve(hunt, dark=dark))
 
 
-def of_benchmark(found: Benchmark, *, dark: bool = False) -> Figure:
+def of_benchmark(found: Benchmark, *, dark: bool = False) -> theme.Figure:
     """The mean accuracy under each perturbation of a suite, lowest first."""
     style = dots.STYLES[MEASURED]
     scores = sorted(found.perturbations.items(), key=lambda item: item[1].value)
@@ -164,12 +162,12 @@ def of_benchmark(found: Benchmark, *, dark: bool = False) -> Figure:
     return _fitting(dots.one_to_a_line(lines, title, subtitle, axis=axis, mark=found.clean.value, dark=dark))
 
 
-def of_local(local: Local, *, dark: bool = False) -> Figure:
+def of_local(local: Local, *, dark: bool = False) -> theme.Figure:
     """The robustness of every class under every property."""
     return _fitting(locality.heatmap(local, dark=dark))
 
 
-def of_explanation(found: Explanation, *, dark: bool = False) -> Figure:
+def of_explanation(found: Explanation, *, dark: bool = False) -> theme.Figure:
     """Trends of failures, from class to property to what it is confused with."""
     return _fitting(locality.confusions(found, dark=dark))
 
@@ -189,7 +187,7 @@ def _rests_on(answer: Answer) -> str:
     return f"{answer.tests:,} tests: {answer.measured:,} measured, {answer.inferred:,} predicted"
 
 
-def _fitting(figure: Figure) -> Figure:
+def _fitting(figure: theme.Figure) -> theme.Figure:
     """The figure with titles that break where a narrow page ends, and room for their lines."""
     title = figure.layout.title
     title.text = theme.folded(title.text, 46)

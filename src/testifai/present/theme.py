@@ -18,7 +18,7 @@ from testifai.support.formatting import estimate_text as estimate_text
 from testifai.support.types import Record, RecordLike
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from plotly.graph_objects import Figure as Figure
 
 # From vermilion (fails) through sand to blue (passes): kinds of colour blindness that confuse red with green keep them
 # apart.

@@ -22,8 +22,6 @@ from testifai.support.types import Record
 from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from testifai.locality.summary import Explanation
 
 CORNERS = len(voxels.CORNERS)
@@ -35,10 +33,10 @@ class Drawing:
 
     name: str
     title: str
-    figure: Figure
+    figure: theme.Figure
 
 
-def named(groups: Mapping[str, list[tuple[str, Figure | None]]]) -> dict[str, list[Drawing]]:
+def named(groups: Mapping[str, list[tuple[str, theme.Figure | None]]]) -> dict[str, list[Drawing]]:
     """Figures by section of the page, each with a unique name; None is skipped."""
     return {
         group: [Drawing(f"figure-{group}-{number}", *one) for number, one in enumerate(listed) if one[1] is not None]
@@ -155,7 +153,7 @@ def figures(contents: Contents) -> dict[str, list[Drawing]]:
     tomogram, names = contents.tomogram, contents.tomogram.space.names
     # Means over many tests are not known where nothing was predicted.
     means = len(names) > 1 and not np.isnan(tomogram.estimator.sample[1].estimate).any()
-    groups: dict[str, list[tuple[str, Figure | None]]] = {
+    groups: dict[str, list[tuple[str, theme.Figure | None]]] = {
         "orders": [("by order", distribution.by_order(tomogram))],
         "curves": [
             ("each axis by itself", curves.severity_curves(tomogram, alone=True)),
@@ -176,7 +174,7 @@ def figures(contents: Contents) -> dict[str, list[Drawing]]:
     return named(groups)
 
 
-def _voxel_views(contents: Contents) -> list[tuple[str, Figure | None]]:
+def _voxel_views(contents: Contents) -> list[tuple[str, theme.Figure | None]]:
     """All tests and the weakest region of a space with three axes; every triple of axes of a larger one."""
     tomogram, names = contents.tomogram, contents.tomogram.space.names
     if min(len(names), tomogram.space.max_order) < 3:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,6 @@ from testifai.present.figures.heatmaps import PREDICTED, SOURCES, sources
 from testifai.session.hunting import Hunt
 from testifai.support.types import Record
 from testifai.tomogram import Answer, Tomogram
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 QUALITY_HEIGHT = 540
 
@@ -37,7 +33,7 @@ class Point:
 
 def severity_curves(
     tomogram: Tomogram, axes: Sequence[str] | None = None, *, alone: bool = False, dark: bool = False
-) -> Figure:
+) -> theme.Figure:
     """A curve for each axis, or for those named: the mean over all tests with each severity of it.
 
     With `alone`, the tests in which all other axes are off; those that were predicted have hollow marks.
@@ -56,7 +52,7 @@ def severity_curves(
     return _figure(tomogram, traces, "severity", title, others if len(space.axes) > 1 else "", dark=dark)
 
 
-def severity_sum_curve(tomogram: Tomogram, *, dark: bool = False) -> Figure:
+def severity_sum_curve(tomogram: Tomogram, *, dark: bool = False) -> theme.Figure:
     """The mean robustness of all tests with the same sum of severities."""
     traces = _curve("severity sum", _points(tomogram.query_engine.by("severity")), 0)
     title = f"{theme.plain(tomogram.settings.quantity)} against total severity"
@@ -124,7 +120,9 @@ def finite_runs(low: Sequence[float], high: Sequence[float]) -> list[tuple[int, 
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def _figure(tomogram: Tomogram, traces: list[Record], x_title: str, title: str, subtitle: str, *, dark: bool) -> Figure:
+def _figure(
+    tomogram: Tomogram, traces: list[Record], x_title: str, title: str, subtitle: str, *, dark: bool
+) -> theme.Figure:
     ends = [min(traces[1]["x"]), max(traces[1]["x"])]
     clean = theme.reference(f"clean {tomogram.base:.3f}", ends, [tomogram.base] * 2)
     return theme.figure(
@@ -138,7 +136,7 @@ def _figure(tomogram: Tomogram, traces: list[Record], x_title: str, title: str, 
     )
 
 
-def hunt_curve(hunt: Hunt, *, dark: bool = False) -> Figure:
+def hunt_curve(hunt: Hunt, *, dark: bool = False) -> theme.Figure:
     """Failures, and inputs that failed, against the inferences spent: counts, which have no interval."""
     spent, failures, failed = zip((0, 0, 0), *hunt.curve, strict=True)
     lines = [
@@ -162,7 +160,7 @@ def hunt_curve(hunt: Hunt, *, dark: bool = False) -> Figure:
     )
 
 
-def quality_curves(tomogram: Tomogram, *, dark: bool = False) -> Figure | None:
+def quality_curves(tomogram: Tomogram, *, dark: bool = False) -> theme.Figure | None:
     """The quality of the inputs above, the accuracy they cost below, each the mean over the tests of a severity sum.
 
     The band of quality is the mean of the tests' bounds, that of the drop the interval of the mean robustness, less

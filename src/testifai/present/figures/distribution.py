@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,9 +13,6 @@ from testifai.support.types import Floats, Record
 from testifai.tomogram import Tomogram
 from testifai.tomogram.answers import RateTable
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 MOST_POINTS = 2000  # tests that are drawn one by one
 EACH = 200  # tests of an order, where they are more than are listed
 WIDTH = 0.6  # of a violin, in orders
@@ -26,7 +21,7 @@ SYMBOLS = {MEASURED: "circle", PART: "circle", PREDICTED: "circle-open"}
 COLOURS = {MEASURED: theme.SERIES[0], PART: theme.SERIES[2], PREDICTED: theme.SERIES[1]}
 
 
-def by_order(tomogram: Tomogram, *, dark: bool = False) -> Figure:
+def by_order(tomogram: Tomogram, *, dark: bool = False) -> theme.Figure:
     """A violin of the tests' robustness for each order, the tests, and each order's mean with its interval."""
     space = tomogram.space
     ids, found = _by_order(tomogram)

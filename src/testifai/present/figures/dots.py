@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,6 @@ from testifai.support.types import Record, RecordLike
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.comparison import Comparison, Difference, RegionDifference
 from testifai.tomogram.lowest_tests import Mask, lowest_tests
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 SYMBOLS = {MEASURED: "circle", PART: "diamond", PREDICTED: "circle-open"}
 PIXELS = 26  # a line's height
@@ -49,7 +45,7 @@ class Line:
     note: str = ""
 
 
-def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = None, dark: bool = False) -> Figure:
+def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = None, dark: bool = False) -> theme.Figure:
     """The tests with the lowest estimates, of all or of the chosen ones; `customdata` is the test's id."""
     ids, found = lowest_tests(tomogram.estimator, count, chosen)
     space = tomogram.space
@@ -65,7 +61,7 @@ def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = No
 
 def classes(
     tomogram: Tomogram, by_class: Mapping[str, Answer] | None = None, *, count: int = 30, dark: bool = False
-) -> Figure | None:
+) -> theme.Figure | None:
     """The mean robustness of each class over the tests tried, lowest first; None if there are no classes.
 
     `by_class` saves computing the tomogram's answers by class again.
@@ -91,7 +87,7 @@ def one_to_a_line(
     axis: RecordLike,
     mark: float = float("nan"),
     dark: bool = False,
-) -> Figure:
+) -> theme.Figure:
     """Estimates from top to bottom along an axis, with an upright line at a mark."""
     styles = dict.fromkeys(line.style for line in lines if line.style is not None and not np.isnan(line.estimate))
     upright = {
@@ -140,7 +136,7 @@ DIFFERENCE_STYLES = {
 }
 
 
-def differences(found: Comparison, *, dark: bool = False) -> Figure:
+def differences(found: Comparison, *, dark: bool = False) -> theme.Figure:
     """B − A of all tests together, of the regions asked for, and of those tests that lose and gain most."""
     lines = [_region(found.overall, "all tests measured in both"), *(_region(one, one.query) for one in found.regions)]
     lines += [_test(found, test) for test in (*found.worst, *reversed(found.best))]

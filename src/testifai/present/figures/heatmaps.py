@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +16,6 @@ from testifai.support.types import Floats
 from testifai.tomogram import Tomogram
 from testifai.tomogram.answers import RateTable
 from testifai.tomogram.lowest_tests import Mask, selected_tests
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 
 # Where the estimate of a cell comes from.
 MEASURED, PART, PREDICTED, UNKNOWN = range(4)
@@ -137,7 +132,7 @@ def heatmap(
     at: Mapping[str, int] | None = None,
     chosen: Mask | None = None,
     dark: bool = False,
-) -> Figure:
+) -> theme.Figure:
     """The mean robustness for each pair of severities of two axes.
 
     Other axes are fixed by `at` or averaged over; `chosen` are the tests to look at. Cells that were not measured, or

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from testifai.locality.local import Local, Rates
 from testifai.locality.summary import Explanation, Trend, gain_text, no_trend
 from testifai.present import theme
 from testifai.support.types import Floats, Record
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 ROW = 34  # pixels of a row of cells or a node
 MOST_WRITTEN = 60  # classes up to which every cell has its numbers written in
@@ -29,7 +26,7 @@ LANE = 0.16  # rows between trends that pass the same property
 SEVERAL = "several"
 
 
-def heatmap(local: Local, *, dark: bool = False) -> Figure:
+def heatmap(local: Local, *, dark: bool = False) -> theme.Figure:
     """The local robustness of every class under every property, the mean over severities, with 95 % intervals."""
     rates = local.by_class_and_property()
     names, columns = list(map(theme.plain, local.classes)), list(map(theme.plain, local.properties))
@@ -50,7 +47,7 @@ def heatmap(local: Local, *, dark: bool = False) -> Figure:
     )
 
 
-def local_to_global(local: Local, composed: Prediction | None = None, *, dark: bool = False) -> Figure:
+def local_to_global(local: Local, composed: Prediction | None = None, *, dark: bool = False) -> theme.Figure:
     """How the robustness of classes makes up that of properties, and the latter that of the system.
 
     A line from a class to a property is thicker the more the class fails under it. Without a system the properties
@@ -90,7 +87,7 @@ def local_to_global(local: Local, composed: Prediction | None = None, *, dark: b
     )  # fmt: skip
 
 
-def confusions(found: Explanation, *, dark: bool = False) -> Figure:
+def confusions(found: Explanation, *, dark: bool = False) -> theme.Figure:
     """The trends as paths from class to property to the class it is confused with (Figure 4 of the framework).
 
     A path is thicker the more fixing it would give; `customdata` of a path is the trend's rank.
@@ -187,7 +184,7 @@ def _nodes(nodes: Sequence[tuple[int, float, str, Rates | None]]) -> Record:
 
 def _graph(
     traces: list[Record], columns: Sequence[str], height: float, title: str, subtitle: str, **options: Any
-) -> Figure:
+) -> theme.Figure:
     """Nodes in columns, named at the top."""
     hidden = {"showgrid": False, "zeroline": False, "showline": False}
     return theme.figure(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,6 @@ from testifai.present.figures.heatmaps import Projection, project
 from testifai.support.types import Floats, Record
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.lowest_tests import Mask
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 MOST_AXES = 6  # that a page has room for
 FEW_AXES = 3  # up to which every cell has its number written in
@@ -41,7 +37,7 @@ def pairs(
     query: str | None = None,
     chosen: Mask | None = None,
     dark: bool = False,
-) -> Figure:
+) -> theme.Figure:
     """A panel for each pair of axes, of all tests or of those that a query selects, which `chosen` are.
 
     Below the diagonal the mean over the other axes, above it half the width of its 95 % interval, on it the mean over

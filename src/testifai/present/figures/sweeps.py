@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,6 @@ from testifai.present.figures.curves import band
 from testifai.support.optional_imports import cv2
 from testifai.support.types import RecordLike
 from testifai.sweeps.result import Sweep
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 MOST_CROSSINGS = 4
 
@@ -143,7 +140,7 @@ class _Sheet:
         cv2.polylines(self.image, [np.array(places, np.int32)], False, colour, width * FINE, cv2.LINE_AA)
 
 
-def sweep_curves(name: str, found: Sequence[RecordLike], *, dark: bool = False) -> Figure:
+def sweep_curves(name: str, found: Sequence[RecordLike], *, dark: bool = False) -> theme.Figure:
     """The accuracy of one perturbation over its level, with the thresholds and the levels that are not settled."""
     one = max(found, key=lambda sweep: len(sweep["levels"]))  # the same levels serve all thresholds
     levels = one["levels"]

@@ -7,7 +7,6 @@ robustness.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +27,6 @@ from testifai.support.types import Record
 from testifai.tomogram import Tomogram
 from testifai.tomogram.lowest_tests import Mask
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
-
 SIDE = {MEASURED: 0.74, PART: 0.58, PREDICTED: 0.38}  # of a cube, as a share of a cell
 
 CORNERS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) / 2
@@ -51,7 +46,7 @@ def voxels(
     at: Mapping[str, int] | None = None,
     chosen: Mask | None = None,
     dark: bool = False,
-) -> Figure:
+) -> theme.Figure:
     """Robustness over three axes; the first three unless others are named.
 
     Other axes are fixed by `at` or averaged over. `chosen` are the tests of the region to show, as `tomogram.select`
