@@ -64,8 +64,7 @@ def _be_verbose(value: bool) -> None:
 
 def _verbose(
     verbose: Annotated[
-        bool,
-        typer.Option("-v", "--verbose", help="Log details to stderr.", callback=_be_verbose, expose_value=False),
+        bool, typer.Option("-v", "--verbose", help="Log details to stderr.", callback=_be_verbose, expose_value=False)
     ] = False,
 ) -> None: ...
 

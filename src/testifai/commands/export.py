@@ -27,9 +27,7 @@ def export(
     out: Annotated[
         Path,
         typer.Option(
-            "-o",
-            "--out",
-            help="table.csv, .json, .parquet; .npz for --grid, --boxes, --inputs; folder for --verifier.",
+            "-o", "--out", help="table.csv, .json, .parquet; .npz for --grid, --boxes, --inputs; folder for --verifier."
         ),
     ],
     grid: Annotated[bool, typer.Option("--grid", help="Every outcome of a full run, as packed bits.")] = False,
@@ -39,8 +37,7 @@ def export(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="First N inputs only (needs --inputs).")] = None,
     verifier: Annotated[
-        int | None,
-        typer.Option(help="ONNX and VNN-LIB files for the input with this number, from 0.", metavar="INPUT"),
+        int | None, typer.Option(help="ONNX and VNN-LIB files for the input with this number, from 0.", metavar="INPUT")
     ] = None,
     region: Annotated[
         str | None, typer.Option(help="Query that is a box, such as: zoom <= 3 and blur <= 2 (needs --verifier).")
@@ -50,8 +47,7 @@ def export(
         typer.Option(help="Range of an axis's parameter. Repeatable (needs --verifier).", metavar="AXIS=LOW:HIGH"),
     ] = None,
     rounded: Annotated[
-        bool,
-        typer.Option("--rounded", help="Round pixels as a run does; few verifiers support it (needs --verifier)."),
+        bool, typer.Option("--rounded", help="Round pixels as a run does; few verifiers support it (needs --verifier).")
     ] = False,
     spec: SpecOption = None,
     as_json: Json = False,

@@ -19,8 +19,7 @@ def init(
         ),
     ],
     data: Annotated[
-        str,
-        typer.Argument(help="An .npz, IDX, CIFAR .bin, .csv, .tsv, .parquet or .jsonl file, or class folders."),
+        str, typer.Argument(help="An .npz, IDX, CIFAR .bin, .csv, .tsv, .parquet or .jsonl file, or class folders.")
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="Spec file to write.")] = Path("testifai.toml"),
     target: Annotated[str | None, typer.Option(help="Column of a table that the model predicts.")] = None,

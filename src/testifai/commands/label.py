@@ -165,9 +165,7 @@ def page(
     file: Annotated[
         Path,
         typer.Argument(
-            help="Table written by testifai label select.",
-            metavar="FILE.csv",
-            autocompletion=completion.files(".csv"),
+            help="Table written by testifai label select.", metavar="FILE.csv", autocompletion=completion.files(".csv")
         ),
     ],
     show_prediction: Annotated[
@@ -226,8 +224,7 @@ def estimate(
         ),
     ],
     require: Annotated[
-        float | None,
-        typer.Option(help="Accuracy to reach: pass, fail or how many more labels; exit code 1 if not."),
+        float | None, typer.Option(help="Accuracy to reach: pass, fail or how many more labels; exit code 1 if not.")
     ] = None,
     selection: SelectionOption = None,
     as_json: common.Json = False,

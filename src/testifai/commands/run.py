@@ -21,10 +21,7 @@ def run(
     parts: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Partial runs (needs --merge).",
-            metavar="PART.db",
-            autocompletion=completion.runs,
-            show_default=False,
+            help="Partial runs (needs --merge).", metavar="PART.db", autocompletion=completion.runs, show_default=False
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run file [default: SPEC.db].")] = None,

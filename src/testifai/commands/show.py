@@ -46,8 +46,7 @@ def show(
         typer.Option(help="Suite, if the run has several (needs --benchmark).", autocompletion=completion.suites),
     ] = None,
     baseline: Annotated[
-        Path | None,
-        typer.Option(help="Run of the model to divide errors by; ImageNet-C: AlexNet (needs --benchmark)."),
+        Path | None, typer.Option(help="Run of the model to divide errors by; ImageNet-C: AlexNet (needs --benchmark).")
     ] = None,
     as_json: common.Json = False,
 ) -> None:
