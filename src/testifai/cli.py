@@ -86,7 +86,7 @@ class Program(CommandGroup):
 
 
 def _load(name: str) -> Any:
-    """Return a command; raise InputError if it is another package's and cannot be used."""
+    """Return a command; raise InputError if another package's cannot be used."""
     found = COMMANDS[name]
     try:
         if not isinstance(found, typer.Typer):
@@ -155,7 +155,8 @@ def _run(arguments: list[str]) -> int:
         _log_traceback()
         return _fail(str(error), 2)
     except USAGE_PROBLEM as error:
-        return _fail(_usage(error), 2)
+        usage: Any = error
+        return _fail(f"{usage.format_message()} (see testifai --help)", 2)
     except Stopped as stopped:
         print(f"\n{printable(stopped)}", file=sys.stderr)
         return INTERRUPTED
@@ -209,10 +210,6 @@ class _Printable(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record), lines=True)
-
-
-def _usage(error: Any) -> str:
-    return f"{error.format_message()} (see testifai --help)"
 
 
 def _fail(message: str, code: int) -> int:

@@ -161,7 +161,12 @@ def of_view(runs: Runs, wanted: FigureRequest, *, dark: bool) -> Drawn:
         (runs.revision, *wanted.key),
         lambda: [(name, plain(drawn)) for name, drawn in MAKERS[wanted.view](runs, wanted).items() if drawn],
     )
-    return [(name, _dressed(figure, dark)) for name, figure in found]
+    # What was turned or zoomed stays as it is when the query changes.
+    kept = {"template": None, "uirevision": "kept"}
+    return [
+        (name, {"data": figure["data"], "layout": {**theme.dressed(figure["layout"], dark=dark), **kept}})
+        for name, figure in found
+    ]
 
 
 def plain(figure: theme.Figure) -> Record:
@@ -171,12 +176,6 @@ def plain(figure: theme.Figure) -> Record:
         if getattr(source, "customdata", None) is not None:
             trace["customdata"] = np.asarray(source.customdata).tolist()
     return packed
-
-
-def _dressed(figure: Record, dark: bool) -> Record:
-    layout = theme.dressed(figure["layout"], dark=dark)
-    # What was turned or zoomed stays as it is when the query changes.
-    return {"data": figure["data"], "layout": {**layout, "template": None, "uirevision": "kept"}}
 
 
 def _chosen(runs: Runs, wanted: FigureRequest) -> Mask | None:

@@ -15,8 +15,8 @@ from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.oracles import predicted
 from testifai.present import examples as edits
-from testifai.present.examples import Case, Example, Thumb, cases, class_name, examples, failing_places, legend
-from testifai.present.terminal import bounded, interval, rate, second_opinion, signed
+from testifai.present.examples import Case, Thumb, cases, class_name, examples, failing_places, legend
+from testifai.present.terminal import bounded, counted, interval, rate, second_opinion, signed
 from testifai.support.batches import are_texts
 from testifai.support.optional_imports import load
 from testifai.tomogram import Answer, Tomogram
@@ -38,11 +38,10 @@ def answer(found: Answer, query: str, name: str, clean: str | None = None) -> Co
     """A query's answer, the number first, and the clean accuracy that its drop is from, in words."""
     bounds = interval(found.low, found.high)
     sure = f" {bounds}" if bounds in ("exact", "no interval") else f" 95 %: {bounds}"
-    counts = f"{found.tests:,} tests: {found.measured:,} measured, {found.inferred:,} predicted"
     parts = [
         html.Div(name, className="run-name"),
         _number(rate(found.robustness), sure),
-        _fact(f"{signed(found.drop)} against clean inputs · {counts}"),
+        _fact(f"{signed(found.drop)} against clean inputs · {counted(found)}"),
     ]
     if clean is not None:
         parts.append(_fact(clean))
@@ -127,7 +126,10 @@ def test(runs: Runs, run: int, number: int) -> Component:
         if are_texts(subject.batch(places[:1])):
             shown = _texts(subject, tomogram, number, places)
         else:
-            shown = [_example(one) for one in examples(subject, tomogram, number, places)]
+            shown = []
+            for one in examples(subject, tomogram, number, places):
+                pair = [_thumb(one.original, "original"), _thumb(one.changed, "perturbed")]
+                shown.append(_framed([html.Div(pair, className="pair")], one))
         marked = legend(subject)
         key = [] if marked is None else [_fact(marked)]
         body = [*key, html.Div(shown, className="examples"), _confusion(subject, number)]
@@ -154,11 +156,6 @@ def _texts(subject: Subject, tomogram: Tomogram, number: int, places: NDArray[np
         marked = [[tags[kind](words) for kind, words in edits.edits(*pair)] for pair in pairs]
         shown.append(_framed(list(map(html.Blockquote, marked)), case))
     return shown
-
-
-def _example(one: Example) -> Component:
-    pair = html.Div([_thumb(one.original, "original"), _thumb(one.changed, "perturbed")], className="pair")
-    return _framed([pair], one)
 
 
 def _framed(parts: list[Component], case: Case) -> Component:

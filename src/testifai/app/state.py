@@ -148,7 +148,9 @@ class Runs:
     def __init__(self, files: Sequence[Path], spec: Path | None = None) -> None:
         self.files = tuple(files)
         self.spec = spec
-        self.file_names = _short_names(self.files)
+        names = [path.name for path in self.files]
+        unique = len(set(names)) == len(names)
+        self.file_names = tuple(names if unique else (f"{n}: {path}" for n, path in enumerate(self.files, start=1)))
         self.signatures = tuple(map(Signature.of, self.files))  # before what they are the signatures of is read
         self.loaded = [Loaded() for _ in self.files]
         from testifai.locality.measure import tells_confusions
@@ -185,13 +187,14 @@ class Runs:
 
     def warm(self) -> None:
         """Start to estimate every test of every run while the page is created and the browser opens."""
-        threading.Thread(target=self._warm, daemon=True).start()
 
-    def _warm(self) -> None:
-        for run in range(len(self.tomograms)):
-            with contextlib.suppress(Exception):  # whoever asks for the estimates is told
-                self.tomogram(run)
-        _give_back_memory()
+        def estimate() -> None:
+            for run in range(len(self.tomograms)):
+                with contextlib.suppress(Exception):  # raised again for a page that needs the estimates
+                    self.tomogram(run)
+            _give_back_memory()
+
+        threading.Thread(target=estimate, daemon=True).start()
 
     def take_up(self, file: int, run: Tomogram) -> None:
         """Replace the tomograms of a run file by one with more trials; estimates are made first."""
@@ -329,11 +332,3 @@ def _give_back_memory() -> None:
 
 def _number(text: str | None, below: int, default: int | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdigit() and int(text[:12]) < below else default
-
-
-def _short_names(files: Sequence[Path]) -> tuple[str, ...]:
-    """File names or, if these are not unique, numbered paths."""
-    names = [path.name for path in files]
-    if len(set(names)) == len(names):
-        return tuple(names)
-    return tuple(f"{number}: {path}" for number, path in enumerate(files, start=1))

@@ -73,6 +73,8 @@ def select(
     Writes a table with an empty label column, and a sheet of the images; the data need no labels. If the technique
     needs labels before it requests more, the same command writes the next round once the first is filled in.
     """
+    from testifai.data import load as load_data
+    from testifai.data import recognise
     from testifai.operational import rounds, selection
     from testifai.session import assembly
 
@@ -94,7 +96,8 @@ def select(
         with status():
             chosen = selection.choose(
                 model, data, technique=described, tests=tests, seed=seed, classes=names,
-                training=None if train is None else _training(train), layer=layer, progress=_note,
+                training=None if train is None else load_data(recognise(train), train), layer=layer,
+                progress=lambda done, total: note(f"{done:,} of {total:,} inputs"),
                 workers=loaded.scan.workers, executor=loaded.scan.executor,
             )  # fmt: skip
         written = rounds.write_first(chosen, data, out, labels)
@@ -121,10 +124,6 @@ def select(
     )
 
 
-def _note(done: int, total: int) -> None:
-    note(f"{done:,} of {total:,} inputs")
-
-
 def _number_or_word(text: str | None) -> float | str | None:
     try:
         return None if text is None else float(text)
@@ -140,12 +139,6 @@ def _known(path: Path, data: Data) -> dict[int, int]:
     if earlier.selection.data != data_fingerprint(data):
         raise InputError(f"known: {path} was selected from other data; labels fit only the data they were given for")
     return earlier.labels
-
-
-def _training(path: Path) -> Data:
-    from testifai import data
-
-    return data.load(data.recognise(path), path)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -67,7 +67,10 @@ def show(
         return
     tomogram = open_measured(run_file)
     if independence:
-        _independence(tomogram, as_json)
+        from testifai.tomogram.interactions import analyse, lines
+
+        result = analyse(tomogram)
+        common.answer(as_json, result.as_dict(), *lines(result))
     elif validity:
         _validity(tomogram, None if values is None else _numbers(values), examples, spec, as_json)
     elif benchmark:
@@ -79,7 +82,6 @@ def show(
 def _summary(tomogram: Tomogram, as_json: bool) -> None:
     from testifai.identity.environment import recorded
     from testifai.present import terminal
-    from testifai.present.terminal import facts
     from testifai.session.observers import notes
     from testifai.support.serialization import plain
     from testifai.tomogram.interactions import precedences
@@ -91,7 +93,7 @@ def _summary(tomogram: Tomogram, as_json: bool) -> None:
     found = precedences(tomogram)
     common.print_json(
         {
-            **facts(tomogram),
+            **terminal.facts(tomogram),
             **({} if found is None else {"precedences": [one.as_dict() for one in found]}),
             "by_order": plain(tomogram.by_order()),
             "by_severity": plain(tomogram.by_severity()),
@@ -106,7 +108,6 @@ def _summary(tomogram: Tomogram, as_json: bool) -> None:
 
 def _table(tomogram: Tomogram, by: str, as_json: bool) -> None:
     from testifai.present import terminal
-    from testifai.present.terminal import folded
     from testifai.support.serialization import plain
 
     makers: dict[str, tuple[Callable[[Tomogram], Table], Callable[[], object]]] = {
@@ -120,16 +121,9 @@ def _table(tomogram: Tomogram, by: str, as_json: bool) -> None:
     draw, answers = makers[by]
     if not as_json:
         with common.composed() as console:
-            console.print(*folded(console, draw(tomogram)))
+            console.print(*terminal.folded(console, draw(tomogram)))
         return
     common.print_json({f"by_{by}": plain(answers())})
-
-
-def _independence(tomogram: Tomogram, as_json: bool) -> None:
-    from testifai.tomogram.interactions import analyse, lines
-
-    result = analyse(tomogram)
-    common.answer(as_json, result.as_dict(), *lines(result))
 
 
 def _validity(

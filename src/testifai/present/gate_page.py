@@ -28,12 +28,16 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
     tomogram = measured.tomogram
     clean = tomogram.scored(gate.score).settings.clean_quantity
     wanted = "the estimate" if gate.basis == "estimate" else "the lower bound"
+    scope = "file" if measured.sharing == len(measured.verdicts) else "project"
+    sure = f"{100 * measured.confidence:.4g} %"
+    if measured.sharing > 1:
+        sure += f", 95 % shared among the {measured.sharing} gates of the {scope}"
     rows = [
         ("query", asked_words(gate)),
         ("required", f"{wanted} is at least {gate.at_least:g}"),
         *([("because", gate.because)] if gate.because else []),
         ("estimate", f"{rate(answer.robustness)} ({clean} {rate(answer.robustness - answer.drop)})"),
-        ("interval", f"{interval(answer.low, answer.high)} at {_confidence(measured)}"),
+        ("interval", f"{interval(answer.low, answer.high)} at {sure}; valid however often one looks"),
         ("verdict", f"{verdict.status}: {_why(measured, verdict)}"),
         ("tests", f"{answer.tests:,}: {answer.measured:,} measured, {answer.inferred:,} predicted"),
         ("inferences", f"{tomogram.inferences:,} of at most {measured.budget:,}, {measured.new:,} of them new"),
@@ -41,19 +45,19 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
     ]
     head = [f"gate {gate.name!r}"] if gate.name else []
     table = [f"  {name:<10} {text}" for name, text in rows]
+    names = [tomogram.space.words(sigma) for sigma, *_ in answer.worst]
+    width = max(map(len, names))
+    worst = [
+        f"    {name:<{width}}  {rate(estimate)}  {interval(low, high)}"
+        for name, (_, estimate, low, high) in zip(names, answer.worst, strict=True)
+    ]
     where = [f"  run file   {measured.path}", f"  report     testifai report {shlex.quote(str(measured.path))} --open"]
-    return "\n".join([*head, *table, *_worst(measured, verdict), *where])
+    return "\n".join([*head, *table, "  worst tests", *worst, *where])
 
 
 def asked_words(gate: Gate, for_: str = " for inputs ") -> str:
     """The score, the query and the inputs of a gate."""
     return f"{scored_words(gate)}{gate.query}" + (f"{for_}{gate.inputs}" if gate.inputs else "")
-
-
-def _confidence(measured: GatedRun) -> str:
-    scope = "file" if measured.sharing == len(measured.verdicts) else "project"
-    shared = f", 95 % shared among the {measured.sharing} gates of the {scope}" if measured.sharing > 1 else ""
-    return f"{100 * measured.confidence:.4g} %{shared}; valid however often one looks"
 
 
 def _why(measured: GatedRun, verdict: Verdict) -> str:
@@ -75,14 +79,3 @@ def _needed(measured: GatedRun, verdict: Verdict) -> str:
     budget = measured.tomogram.inferences + more
     guess = f"about {more:,} more inferences" if more < room else f"all {room:,} inferences left on these tests"
     return f"{guess} would decide it: set budget = {budget} in [scan]"
-
-
-def _worst(measured: GatedRun, verdict: Verdict) -> list[str]:
-    space = measured.tomogram.space
-    names = [space.words(sigma) for sigma, *_ in verdict.answer.worst]
-    width = max(map(len, names))
-    tests = [
-        f"    {name:<{width}}  {rate(estimate)}  {interval(low, high)}"
-        for name, (_, estimate, low, high) in zip(names, verdict.answer.worst, strict=True)
-    ]
-    return ["  worst tests", *tests]

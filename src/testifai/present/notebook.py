@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from testifai.present.terminal import clean, excluded, extent, interval, rate, second_opinion, signed, spent
+from testifai.present.terminal import clean, counted, excluded, extent, interval, rate, second_opinion, signed, spent
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.answers import Answers, AnswersByAxis
 
@@ -56,10 +56,8 @@ def by_axis_html(by_axis: AnswersByAxis) -> str:
 def answer_html(answer: Answer) -> str:
     """An answer: the number, its interval, its basis, and its worst tests."""
     asked = "" if answer.info is None else f" for {escape(answer.info.query)}"
-    parts = [
-        f"<div>{_rate_in_words(answer)}{asked}, {escape(signed(answer.drop))} against clean inputs; "
-        f"{answer.tests:,} tests: {answer.measured:,} measured, {answer.inferred:,} predicted</div>"
-    ]
+    drop = f"{escape(signed(answer.drop))} against clean inputs"
+    parts = [f"<div>{_rate_in_words(answer)}{asked}, {drop}; {counted(answer)}</div>"]
     if answer.excluded is not None:
         parts.append(f"<div>{escape(excluded(answer.excluded))}</div>")
     if answer.model_free is not None:

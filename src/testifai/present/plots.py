@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from testifai.errors import InputError, suggest
 from testifai.present import theme
 from testifai.present.figures import curves, distribution, dots, locality, sweeps
-from testifai.present.figures.curves import hunt_curve
-from testifai.present.figures.dots import Line, Style, differences
+from testifai.present.figures.dots import Line, Style
 from testifai.present.figures.heatmaps import MEASURED
 from testifai.present.figures.pairs import pairs, steepest
+from testifai.present.terminal import counted
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.lowest_tests import Mask
 
@@ -64,7 +64,10 @@ def of_tomogram(
 
 
 def _drawn(tomogram: Tomogram, kind: str, query: str | None, axes: Sequence[str] | None, dark: bool) -> theme.Figure:
-    chosen = None if query is None else _chosen(tomogram, query)
+    chosen: Mask | None = None
+    if query is not None:
+        queries = tomogram.query_engine
+        chosen = queries.select(query) if tomogram.space.listed else queries.selection(query)
     figure: theme.Figure | None
     match kind:
         case "pairs":
@@ -104,7 +107,7 @@ def _severities(tomogram: Tomogram, axes: Sequence[str] | None, dark: bool) -> t
 
 def of_answer(answer: Answer, *, dark: bool = False) -> theme.Figure:
     """The answer, other opinions on it, and its worst tests."""
-    lines = [Line("the answer", answer.robustness, answer.low, answer.high, ANSWER, note=_rests_on(answer))]
+    lines = [Line("the answer", answer.robustness, answer.low, answer.high, ANSWER, note=counted(answer))]
     beside = {
         "from the tests' own trials alone": None if answer.modelled is not None else answer.model_free,
         "by the surface, contradicted by trials": answer.modelled,
@@ -115,7 +118,7 @@ def of_answer(answer: Answer, *, dark: bool = False) -> theme.Figure:
     worst = zip(answer.worst_names, answer.worst, strict=True)
     lines += [Line(name, estimate, low, high, WORST) for name, (_, estimate, low, high) in worst]
     sure = 0.95 if answer.info is None else answer.info.confidence
-    subtitle = f"{_rests_on(answer)}; with {100 * sure:.4g} % intervals; dotted: clean inputs"
+    subtitle = f"{counted(answer)}; with {100 * sure:.4g} % intervals; dotted: clean inputs"
     clean = answer.robustness - answer.drop
     axis = theme.rate_axis(answer.quantity)
     return _fitting(dots.one_to_a_line(lines, _headline(answer), subtitle, axis=axis, mark=clean, dark=dark))
@@ -143,12 +146,12 @@ def of_calibrated(found: Calibrated, *, dark: bool = False) -> theme.Figure:
 
 def of_comparison(found: Comparison, *, dark: bool = False) -> theme.Figure:
     """B − A over all tests, regions, and the tests that changed most."""
-    return _fitting(differences(found, dark=dark))
+    return _fitting(dots.differences(found, dark=dark))
 
 
 def of_hunt(hunt: Hunt, *, dark: bool = False) -> theme.Figure:
     """Failures found against inferences spent."""
-    return _fitting(hunt_curve(hunt, dark=dark))
+    return _fitting(curves.hunt_curve(hunt, dark=dark))
 
 
 def of_benchmark(found: Benchmark, *, dark: bool = False) -> theme.Figure:
@@ -172,19 +175,11 @@ def of_explanation(found: Explanation, *, dark: bool = False) -> theme.Figure:
     return _fitting(locality.confusions(found, dark=dark))
 
 
-def _chosen(tomogram: Tomogram, query: str) -> Mask:
-    return tomogram.query_engine.select(query) if tomogram.space.listed else tomogram.query_engine.selection(query)
-
-
 def _headline(answer: Answer) -> str:
     found = theme.estimate_text(answer.robustness, answer.low, answer.high)
     asked = answer.info
     about = "" if asked is None else f" for {asked.query}" + ("" if asked.inputs is None else f", {asked.inputs}")
     return theme.plain(COMPARED.sub("\u00a0\\1\u00a0", f"{answer.quantity} {found}{about}"))
-
-
-def _rests_on(answer: Answer) -> str:
-    return f"{answer.tests:,} tests: {answer.measured:,} measured, {answer.inferred:,} predicted"
 
 
 def _fitting(figure: theme.Figure) -> theme.Figure:

@@ -196,10 +196,9 @@ def answer(out: Console, space: Space, expression: str, found: Answer, score: st
     asked = _escape(queries.printable(expression, LONGEST))
     of = "" if score is None else f"mean {_escape(score)} "
     out.print(f"[bold]{rate(found.robustness)}[/bold]  ({interval(found.low, found.high)})  {of}for {asked}")
-    out.print(
-        f"{signed(found.drop)} against clean inputs; {found.tests:,} tests: "
-        f"{found.measured:,} measured, {found.inferred:,} predicted{_left_out(found)}"
-    )
+    left = found.tests - found.measured - found.inferred
+    unknown = f", {left:,} left out, of which nothing is known" if left else ""
+    out.print(f"{signed(found.drop)} against clean inputs; {counted(found)}{unknown}")
     if found.excluded is not None:
         out.print(excluded(found.excluded))
     if found.model_free is not None:
@@ -231,9 +230,8 @@ def benchmark(out: Console, found: Benchmark) -> None:
         out.print(_escape(note))
 
 
-def _left_out(found: Answer) -> str:
-    left = found.tests - found.measured - found.inferred
-    return f", {left:,} left out, of which nothing is known" if left else ""
+def counted(found: Answer) -> str:
+    return f"{found.tests:,} tests: {found.measured:,} measured, {found.inferred:,} predicted"
 
 
 def second_opinion(found: Answer) -> str:

@@ -78,25 +78,19 @@ def _alone(tomogram: Tomogram, name: str) -> list[Point]:
 def _curve(name: str, points: Sequence[Point], colour: int) -> list[Record]:
     """A line with its band; a point without an interval has none."""
     place = colour % len(theme.SERIES)
-    x = [point.at for point in points]
-    symbol = theme.SYMBOLS[place]
+    x, symbol = [point.at for point in points], theme.SYMBOLS[place]
+    words = [
+        f"{name} {one.at:g}<br>{theme.estimate_text(one.estimate, one.low, one.high)}"
+        + ("" if one.source is None else f"<br>{SOURCES[one.source]}")
+        for one in points
+    ]
     line = theme.line(
-        x,
-        [point.estimate for point in points],
-        [_hover(name, point) for point in points],
-        theme.SERIES[place],
+        x, [point.estimate for point in points], words, theme.SERIES[place], dash=theme.DASHES[place],
         symbol=[f"{symbol}-open" if point.source == PREDICTED else symbol for point in points],
-        dash=theme.DASHES[place],
-        name=name,
-        legendgroup=name,
-    )
+        name=name, legendgroup=name,
+    )  # fmt: skip
     low, high = [point.low for point in points], [point.high for point in points]
     return [band(x, low, high, theme.SERIES[place], name), line]
-
-
-def _hover(name: str, point: Point) -> str:
-    source = "" if point.source is None else f"<br>{SOURCES[point.source]}"
-    return f"{name} {point.at:g}<br>{theme.estimate_text(point.estimate, point.low, point.high)}{source}"
 
 
 def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, group: str) -> Record:

@@ -9,7 +9,7 @@ from testifai.present import theme
 from testifai.present.figures.heatmaps import MEASURED, PART, PREDICTED, SOURCES, sources
 from testifai.runs.outcomes import Ids
 from testifai.space import Selection, Space
-from testifai.support.types import Floats, Record
+from testifai.support.types import Record
 from testifai.tomogram import Tomogram
 from testifai.tomogram.answers import RateTable
 
@@ -27,11 +27,15 @@ def by_order(tomogram: Tomogram, *, dark: bool = False) -> theme.Figure:
     ids, found = _by_order(tomogram)
     orders, estimate = np.count_nonzero(space.matrix(ids)[:, : len(space.axes)], axis=1), found.estimate
     known = ~np.isnan(estimate)
-    traces = [
-        _violin(order, estimate[known & (orders == order)])
-        for order in np.unique(orders).tolist()
-        if np.count_nonzero(known & (orders == order)) > 4
-    ]
+    values = {order: estimate[known & (orders == order)] for order in np.unique(orders).tolist()}
+    traces: list[Record] = [
+        {
+            "type": "violin", "x0": order, "y": some, "width": WIDTH, "points": False, "spanmode": "hard",
+            "line": {"color": theme.NEUTRAL, "width": 1}, "fillcolor": theme.translucent(theme.NEUTRAL, 0.25),
+            "hoverinfo": "skip", "showlegend": False,
+        }
+        for order, some in values.items() if len(some) > 4
+    ]  # fmt: skip
     if np.count_nonzero(known) <= MOST_POINTS:
         kinds = sources(found)
         for kind in SYMBOLS:
@@ -47,14 +51,6 @@ def by_order(tomogram: Tomogram, *, dark: bool = False) -> theme.Figure:
         violingap=0,
         legend=theme.LEGEND_BELOW,
     )
-
-
-def _violin(order: int, values: Floats) -> Record:
-    return {
-        "type": "violin", "x0": order, "y": values, "width": WIDTH, "points": False, "spanmode": "hard",
-        "line": {"color": theme.NEUTRAL, "width": 1}, "fillcolor": theme.translucent(theme.NEUTRAL, 0.25),
-        "hoverinfo": "skip", "showlegend": False,
-    }  # fmt: skip
 
 
 def _by_order(tomogram: Tomogram) -> tuple[Ids, RateTable]:

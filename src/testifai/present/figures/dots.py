@@ -12,7 +12,7 @@ from testifai.present.figures.distribution import COLOURS, error_bars
 from testifai.present.figures.heatmaps import MEASURED, PART, PREDICTED, SOURCES, sources
 from testifai.support.types import Record, RecordLike
 from testifai.tomogram import Answer, Tomogram
-from testifai.tomogram.comparison import Comparison, Difference, RegionDifference
+from testifai.tomogram.comparison import Comparison, RegionDifference
 from testifai.tomogram.lowest_tests import Mask, lowest_tests
 
 SYMBOLS = {MEASURED: "circle", PART: "diamond", PREDICTED: "circle-open"}
@@ -139,7 +139,10 @@ DIFFERENCE_STYLES = {
 def differences(found: Comparison, *, dark: bool = False) -> theme.Figure:
     """B − A of all tests together, of the regions asked for, and of those tests that lose and gain most."""
     lines = [_region(found.overall, "all tests measured in both"), *(_region(one, one.query) for one in found.regions)]
-    lines += [_test(found, test) for test in (*found.worst, *reversed(found.best))]
+    for test in (*found.worst, *reversed(found.best)):
+        rates = f"{test.rate_a:.3f} → {test.rate_b:.3f}, {test.verdict}"
+        name, style = found.space.words(test.configuration), DIFFERENCE_STYLES[test.verdict]
+        lines.append(Line(name, test.difference, test.low, test.high, style, note=rates))
     ends = [abs(end) for line in lines for end in (line.estimate, line.low, line.high) if end == end]
     reach = max([0.02, *ends]) * 1.05
     counted = ", ".join(f"{verdict} in {count:,}" for verdict, count in found.counts.items() if count)
@@ -156,9 +159,3 @@ def differences(found: Comparison, *, dark: bool = False) -> theme.Figure:
 def _region(one: RegionDifference, name: str) -> Line:
     note = f"{one.compared:,} of {one.tests:,} tests"
     return Line(name, one.difference, one.low, one.high, DIFFERENCE_STYLES[one.verdict], note=note)
-
-
-def _test(found: Comparison, one: Difference) -> Line:
-    rates = f"{one.rate_a:.3f} → {one.rate_b:.3f}, {one.verdict}"
-    name = found.space.words(one.configuration)
-    return Line(name, one.difference, one.low, one.high, DIFFERENCE_STYLES[one.verdict], note=rates)

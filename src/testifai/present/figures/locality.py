@@ -30,11 +30,15 @@ def heatmap(local: Local, *, dark: bool = False) -> theme.Figure:
     """The local robustness of every class under every property, the mean over severities, with 95 % intervals."""
     rates = local.by_class_and_property()
     names, columns = list(map(theme.plain, local.classes)), list(map(theme.plain, local.properties))
-    cells = [[(row, column) for column in range(len(columns))] for row in range(len(names))]
+    cells = [[_at(rates, (row, column)) for column in range(len(columns))] for row in range(len(names))]
     hover = [
-        [f"{names[cell[0]]} under {columns[cell[1]]}<br>{_words(_at(rates, cell))}" for cell in row] for row in cells
+        [f"{name} under {column}<br>{_words(one)}" for column, one in zip(columns, row, strict=True)]
+        for name, row in zip(names, cells, strict=True)
     ]
-    text = [[_two_lines(_at(rates, cell)) for cell in row] for row in cells]
+    text = [
+        ["?" if np.isnan(one.rate) else f"<b>{one.rate:.2f}</b>  {one.low:.2f} … {one.high:.2f}" for one in row]
+        for row in cells
+    ]
     return theme.figure(
         [theme.cells(rates.rate, text, hover, written=len(names) <= MOST_WRITTEN)],
         "local robustness",
@@ -221,7 +225,3 @@ def _at(rates: Rates, place: int | tuple[int, int]) -> Rates:
 
 def _words(one: Rates) -> str:
     return theme.estimate_text(one.rate, one.low, one.high)
-
-
-def _two_lines(one: Rates) -> str:
-    return "?" if np.isnan(one.rate) else f"<b>{one.rate:.2f}</b>  {one.low:.2f} … {one.high:.2f}"
