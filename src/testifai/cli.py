@@ -143,7 +143,10 @@ def main() -> None:
     if code == INTERRUPTED:
         # A second Ctrl-C has nothing left to stop, and would only end the process with a traceback.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _leave_batches(code)
+        if any(thread.daemon and thread.name.startswith("testifai-") for thread in threading.enumerate()):
+            # A batch is still in flight: Python would free the model while it is in use.
+            streams.flush()
+            os._exit(code)
     sys.exit(code)
 
 
@@ -196,13 +199,6 @@ def _unexpected(error: Exception) -> str:
 def _log_traceback() -> None:
     if logging.getLogger().isEnabledFor(logging.DEBUG):
         logging.getLogger("testifai").debug("where it came from", exc_info=True)
-
-
-def _leave_batches(code: int) -> None:
-    """Exit now if a batch is still in flight: Python would free the model while it is in use."""
-    if any(thread.daemon and thread.name.startswith("testifai-") for thread in threading.enumerate()):
-        streams.flush()
-        os._exit(code)
 
 
 class _Printable(logging.Formatter):

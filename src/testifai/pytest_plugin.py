@@ -46,9 +46,6 @@ class GateError(Exception):
         self.page = page
 
 
-# -- options ----------------------------------------------------------------------------------------------------------
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("testifai", "robustness gates (files *.testifai.toml)")
     group.addoption(
@@ -117,29 +114,24 @@ def _cache_folder(config: pytest.Config) -> Path:
 
 def _measured(config: pytest.Config, path: Path) -> GatedRun:
     """The results of a spec file, measured once per process and, without --testifai-update, only if not cached."""
-    results = config.stash[_RESULTS]
-    path = path.resolve()
+    from testifai.gates.runner import measure
+    from testifai.spec.parsing import read
+
+    results, path = config.stash[_RESULTS], path.resolve()
     if path not in results:
-        results[path] = _measure(config, path)
+        # Under pytest-xdist all processes of one call share this word, so that only the first of them measures again.
+        word = getattr(config, "workerinput", {}).get("testrunuid") or uuid4().hex
+        again = word if config.getoption("testifai_update") else None
+        name = path.name.removesuffix(".toml").removesuffix(".testifai")
+        try:
+            folder = _cache_folder(config)
+            results[path] = measure(read(path), path.parent, folder, name=name, sharing=_sharing(config), again=again)
+        except InputError as error:
+            results[path] = error
     found = results[path]
     if isinstance(found, InputError):
         raise found.with_traceback(None)
     return found
-
-
-def _measure(config: pytest.Config, path: Path) -> GatedRun | InputError:
-    from testifai.gates.runner import measure
-    from testifai.spec.parsing import read
-
-    # Under pytest-xdist all processes of one call share this word, so that only the first of them measures again.
-    word = getattr(config, "workerinput", {}).get("testrunuid") or uuid4().hex
-    again = word if config.getoption("testifai_update") else None
-    try:
-        name = path.name.removesuffix(".toml").removesuffix(".testifai")
-        folder = _cache_folder(config)
-        return measure(read(path), path.parent, folder, name=name, sharing=_sharing(config), again=again)
-    except InputError as error:
-        return error
 
 
 @pytest.fixture

@@ -152,7 +152,7 @@ def _texts(subject: Subject, tomogram: Tomogram, number: int, places: NDArray[np
     tags = {edits.SAME: html.Span, edits.TAKEN: html.Del, edits.PUT: html.Ins}
     shown = []
     for case in cases(subject, tomogram, number, places):
-        pairs = zip(edits.sides(case.original), edits.sides(case.changed), strict=True)
+        pairs = zip(edits.texts_of(case.original), edits.texts_of(case.changed), strict=True)
         marked = [[tags[kind](words) for kind, words in edits.edits(*pair)] for pair in pairs]
         shown.append(_framed(list(map(html.Blockquote, marked)), case))
     return shown

@@ -101,6 +101,14 @@ def show_help(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
+def group(summary: str) -> typer.Typer:
+    """Return a group of commands; without a command it prints its help."""
+    return typer.Typer(
+        cls=CommandGroup, help=summary, callback=show_help, invoke_without_command=True, rich_markup_mode=None,
+        add_completion=False,
+    )  # fmt: skip
+
+
 def given(value: object) -> bool:
     """Return True if an option that is None, False or empty by default was set."""
     return value is not None and value is not False and value != []
@@ -218,11 +226,7 @@ def check_file(option: str, path: Path | None, *endings: str) -> None:
 
 
 def address_of(host: str, port: int, token: str | None) -> str:
-    """Return the URL of a page.
-
-    >>> address_of("::1", 8050, None), address_of("0.0.0.0", 8050, "secret")
-    ('http://[::1]:8050/', 'http://0.0.0.0:8050/?token=secret')
-    """
+    """Return the URL of a page."""
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}/" + ("" if token is None else f"?token={token}")
 

@@ -22,14 +22,7 @@ SelectionOption = Annotated[
     Path | None, typer.Option(help="File .selection.npz that select wrote [default: next to the table].")
 ]
 
-app = typer.Typer(
-    cls=common.CommandGroup,
-    help="Estimate accuracy from a few labelled inputs.",
-    callback=common.show_help,
-    invoke_without_command=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = common.group("Estimate accuracy from a few labelled inputs.")
 
 
 @app.command()

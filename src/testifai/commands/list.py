@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import CommandGroup, Json, answer, needs, print_json, say, show_help
+from testifai.commands.common import Json, answer, group, needs, print_json, say
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,14 +31,7 @@ REGISTRIES = {
     "commands": "testifai.commands:COMMANDS",
 }
 
-app = typer.Typer(
-    cls=CommandGroup,
-    help="List perturbations, plugins or spec fields.",
-    callback=show_help,
-    invoke_without_command=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = group("List perturbations, plugins or spec fields.")
 
 
 @app.command()

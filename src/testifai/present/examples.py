@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -57,16 +57,6 @@ def edits(original: str, changed: str) -> list[tuple[str, str]]:
     return [*pieces, (SAME, " …")] if cut else pieces
 
 
-def sides(text: Any) -> tuple[str, ...]:
-    """A text, or both of a pair."""
-    return (text,) if isinstance(text, str) else tuple(map(str, text))
-
-
-def unmarked(text: str) -> tuple[Piece, ...]:
-    """A text without edits."""
-    return _limited([Piece(text)])
-
-
 def _stretches(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
     """Stretches of the old text with those of the new one, and whether the two differ."""
     for kind, start, end, begin, stop in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -116,23 +106,15 @@ class Thumb:
 
 @dataclass(frozen=True)
 class Case:
-    """One input under one configuration. `label` and `predicted` are None where there are no classes."""
+    """One input under one configuration. `label` and `predicted` are None if there are no classes."""
 
     number: int  # of the input in the data
-    original: Any
+    original: Any  # a `Thumb` in examples
     changed: Any
     label: str | None
     predicted: str | None
     passed: bool | None  # None if this input was not tried under this configuration
     note: str | None = None  # what was found on an image, which then is shown with it
-
-
-@dataclass(frozen=True)
-class Example(Case):
-    """A case to look at."""
-
-    original: Thumb
-    changed: Thumb
 
 
 @dataclass(frozen=True)
@@ -144,7 +126,7 @@ class Failures:
     why: str  # this test is shown
     failed: int
     trials: int
-    examples: tuple[Example, ...]
+    examples: tuple[Case, ...]
     legend: str | None = None  # what the marks on them mean
 
 
@@ -185,18 +167,20 @@ def legend(subject: Subject) -> str | None:
     return LEGENDS.get(type(subject.oracle))
 
 
-def examples(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> tuple[Example, ...]:
+def examples(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> tuple[Case, ...]:
     """Inputs at some places of the visiting order, to look at, with the model's predictions."""
-    return tuple(
-        Example(case.number, *_both(case, subject.data.schema), case.label, case.predicted, case.passed, case.note)
-        for case in cases(subject, tomogram, test, places)
-    )
-
-
-def _both(case: Case, table: Table | None) -> tuple[Thumb, Thumb]:
-    if case.note is not None:
-        return photograph(case.original), photograph(case.changed)
-    return thumbs(case.original, case.changed) if table is None else row_thumbs(table, case.original, case.changed)
+    table = subject.data.schema
+    shown = []
+    for case in cases(subject, tomogram, test, places):
+        if case.note is not None:  # an image with text on it, shown in its full size
+            images = (case.original, case.changed)
+            both = [Thumb(picture=data_uri(image, max(image.shape), SMALL)) for image in images]
+        elif table is None:
+            both = list(thumbs(case.original, case.changed))
+        else:
+            both = list(row_thumbs(table, case.original, case.changed))
+        shown.append(replace(case, original=both[0], changed=both[1]))
+    return tuple(shown)
 
 
 def cases(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> list[Case]:
@@ -231,7 +215,7 @@ def class_name(subject: Subject, number: int) -> str:
 
 def thumbs(original: Any, changed: Any) -> tuple[Thumb, Thumb]:
     """Both versions of an input; of texts, with the edits marked."""
-    one, two = (_texts(version) for version in (original, changed))
+    one, two = (texts_of(version) for version in (original, changed))
     if not one or len(one) != len(two):
         return thumb(original), thumb(changed)
     left, right = zip(*(marked(*both) for both in zip(one, two, strict=True)), strict=True)
@@ -250,10 +234,11 @@ def row_thumbs(table: Table, original: Any, changed: Any) -> tuple[Thumb, Thumb]
     differs = ~((original == changed) | (np.isnan(original) & np.isnan(changed)))
     order = np.argsort(~differs, kind="stable")[:MOST_COLUMNS]
     shown = np.sort(order) if len(differs) <= MOST_COLUMNS else order
+    columns = [table.columns[place] for place in shown.tolist()]
     versions = [
         tuple(
             (Piece(f"{column.name} "), Piece(column.word(row[place]), bool(differs[place])))
-            for place, column in ((place, table.columns[place]) for place in shown.tolist())
+            for place, column in zip(shown.tolist(), columns, strict=True)
         )
         for row in (original, changed)
     ]
@@ -262,8 +247,8 @@ def row_thumbs(table: Table, original: Any, changed: Any) -> tuple[Thumb, Thumb]
 
 def thumb(one: Any) -> Thumb:
     """An input as something to look at."""
-    if texts := _texts(one):
-        return _shown(tuple(unmarked(text) for text in texts))
+    if texts := texts_of(one):
+        return _shown(tuple(_limited([Piece(text)]) for text in texts))
     array = np.asarray(one)
     image = as_image(array)
     if image is not None:
@@ -273,12 +258,7 @@ def thumb(one: Any) -> Thumb:
     return Thumb(text=shown + (", …" if numbers.size > 16 else ""))
 
 
-def photograph(image: NDArray[np.uint8]) -> Thumb:
-    """A picture with text on it, in its full size."""
-    return Thumb(picture=data_uri(image, max(image.shape), SMALL))
-
-
-def _texts(one: Any) -> tuple[str, ...]:
+def texts_of(one: Any) -> tuple[str, ...]:
     """A text or a pair of them; nothing for other inputs."""
     if isinstance(one, str):
         return (one,)

@@ -1,7 +1,6 @@
-"""Colours and layout that all figures share: safe for colour-blind readers, in light and dark.
+"""Colours, layout and traces that all figures share: safe for colour-blind readers, in light and dark.
 
-Colours of data are the same in both and stand out on either ground; only text, lines and ground change, so that a page
-can switch a drawn figure from one to the other by its layout alone.
+Only text, lines and ground differ between the two, so that a page can switch a figure by its layout alone.
 """
 
 from __future__ import annotations
@@ -22,13 +21,7 @@ if TYPE_CHECKING:
 
 # From vermilion (fails) through sand to blue (passes): kinds of colour blindness that confuse red with green keep them
 # apart.
-SCALE: tuple[tuple[float, str], ...] = (
-    (0.0, "#9c2a00"),
-    (0.25, "#e0772c"),
-    (0.5, "#f3d9a4"),
-    (0.75, "#7fb2d6"),
-    (1.0, "#1f5fa6"),
-)
+SCALE = ((0.0, "#9c2a00"), (0.25, "#e0772c"), (0.5, "#f3d9a4"), (0.75, "#7fb2d6"), (1.0, "#1f5fa6"))
 # After Okabe and Ito, "Color Universal Design" (2008), without those that are faint on white.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#c7629b", "#8a6fc9", "#a6761d", "#4c9bd6", "#7a8288")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid", "dash")
@@ -102,7 +95,7 @@ def robustness_colours(title: str = "robustness") -> Record:
 
 
 def uncertainty_colours(largest: float) -> Record:
-    """The colour axis of half widths of intervals, from the ground to violet: none of the colours of robustness."""
+    """The colour axis of half widths of intervals: violet, which is not a colour of robustness."""
     return {
         "colorscale": [[0.0, "rgba(138,111,201,0.06)"], [1.0, "#5b3fa0"]],
         "cmin": 0,
@@ -160,18 +153,17 @@ def colour_of(rate: float) -> str:
 
 
 def translucent(colour: str, opacity: float) -> str:
-    """A colour as plotly takes it for an area."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity:g})"
 
 
 def plain(text: object) -> str:
-    """Text that plotly shows as it is, whatever mark-up is in it."""
+    """Text that plotly shows literally, including mark-up."""
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def folded(text: str, width: int = 66) -> str:
-    """A title on as many lines as it needs: plotly breaks none by itself.
+    """A title with line breaks, which plotly does not add.
 
     >>> folded("as many lines as it needs", 12)
     'as many<br>lines as it<br>needs'

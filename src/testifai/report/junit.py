@@ -17,7 +17,7 @@ FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def junit(contents: Contents) -> str:
     """Every gate as a test case; one that fails or is undecided is a failure, with its reason and the worst tests.
 
-    No more than what both schemas in use allow, that of Jenkins' xUnit plug-in (junit-10.xsd) and that of Ant's.
+    Valid for both schemas in use, of Jenkins' xUnit plug-in (junit-10.xsd) and of Ant.
     """
     verdicts = contents.verdicts
     failed = str(sum(not verdict.holds for verdict in verdicts))
@@ -44,11 +44,7 @@ def junit(contents: Contents) -> str:
 
 
 def clean(text: str) -> str:
-    """Text without the characters that XML cannot hold.
-
-    >>> clean("a\\x00b")
-    'a�b'
-    """
+    """Text without the characters that XML cannot contain."""
     return FORBIDDEN.sub("\ufffd", text)
 
 

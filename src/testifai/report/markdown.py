@@ -72,13 +72,7 @@ def markdown(contents: Contents) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, or nothing if there are no rows.
-
-    >>> print(table(("a", "b"), [("1", "2")]))
-    | a | b |
-    | --- | --- |
-    | 1 | 2 |
-    """
+    """A table, or nothing if there are no rows."""
     lines = [" | ".join(row) for row in rows]
     head_lines = [" | ".join(head), " | ".join("---" for _ in head)]
     return "\n".join(f"| {line} |" for line in (*head_lines, *lines)) if lines else ""
@@ -92,7 +86,7 @@ def _folded(title: str, note: str, content: str) -> str:
 
 
 def _limited(parts: list[str]) -> str:
-    """As many whole parts as a comment has room for."""
+    """As many whole parts as fit into a comment."""
     text = ""
     for number, part in enumerate(parts):
         longer = f"{text}{part}\n\n"

@@ -1,7 +1,4 @@
-"""Robustness against severity, with bands for the intervals: along each axis, and against the sum of all severities.
-
-Also quality against that sum, and failures against the inferences spent.
-"""
+"""Curves with bands for the intervals: robustness and quality against severity, failures against inferences."""
 
 from __future__ import annotations
 

@@ -93,17 +93,9 @@ def project(
     first[cell[::-1]] = ids[::-1]
     own, tried = total(found.alone), total(found.trials > 0)
     source = np.where(own == tests, MEASURED, np.where(tried == 0, PREDICTED, PART))
-    return Projection(
-        axes=tuple(axes),
-        levels=levels,
-        estimate=estimate,
-        low=low,
-        high=high,
-        tests=tests,
-        trials=total(found.trials).astype(np.int64),
-        source=np.where(np.isnan(estimate), UNKNOWN, source),
-        first=first.reshape(shape),
-    )
+    source = np.where(np.isnan(estimate), UNKNOWN, source)
+    trials = total(found.trials).astype(np.int64)
+    return Projection(tuple(axes), levels, estimate, low, high, tests, trials, source, first.reshape(shape))
 
 
 def sources(found: RateTable) -> NDArray[np.int64]:

@@ -1,7 +1,4 @@
-"""Local and global robustness in pictures: a heat map, from local to global, and from class to property to confusion.
-
-Each takes `dark=True` for a dark page. Plotly is imported when the first one is drawn.
-"""
+"""Local and global robustness in figures: a heat map, from local to global, and from class to confusion."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The voxel view of a region (TestifAI, Figure 5): a cube for each test, coloured by robustness.
-
-The larger a cube, the more of it rests on its own trials: three sizes, since shades of a colour could not be told from
-robustness.
-"""
+"""The voxel view of a region (TestifAI, Figure 5): a cube for each test, larger the more of it was measured."""
 
 from __future__ import annotations
 
