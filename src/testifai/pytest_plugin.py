@@ -109,9 +109,6 @@ def _cache_folder(config: pytest.Config) -> Path:
     return Path(cache.mkdir("testifai")) if cache is not None else config.rootpath / ".testifai_cache"
 
 
-# -- measuring --------------------------------------------------------------------------------------------------------
-
-
 def _measured(config: pytest.Config, path: Path) -> GatedRun:
     """The results of a spec file, measured once per process and, without --testifai-update, only if not cached."""
     from testifai.gates.runner import measure
@@ -161,9 +158,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             lines.append(f"report: {write_report(found.path, Path(folder))}")
         except InputError as error:
             lines.append(f"no report of {found.path}: {error}")
-
-
-# -- collecting -------------------------------------------------------------------------------------------------------
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -258,9 +252,6 @@ class _Page(TerminalRepr):
         from testifai.support.formatting import printable
 
         tw.line(printable(self.page, lines=True))
-
-
-# -- reporting --------------------------------------------------------------------------------------------------------
 
 
 def _facts(report: Any) -> Record:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from testifai.app import figures, panels, query_sliders, state
-from testifai.app.figures import FigureRequest
 from testifai.app.layout import MEAN, Component, graph
 from testifai.app.panels import guarded
-from testifai.app.state import EVERYTHING, Runs, fixed, number, read_address
+from testifai.app.state import EVERYTHING, FigureRequest, Runs, fixed, number, read_address, shown_axes
 from testifai.errors import InputError
 from testifai.present import terminal
 from testifai.support.optional_imports import load
@@ -34,9 +33,6 @@ def connect(app: Any, runs: Runs) -> None:
     _connect_figures(app, runs)
     _connect_browser(app)
     _connect_saving(app, runs)
-
-
-# -- the query ------------------------------------------------------------------------------------------------------
 
 
 def _connect_query(app: Any, runs: Runs) -> None:
@@ -116,9 +112,6 @@ def changes(now: Sequence[object], new: Sequence[object]) -> list[object]:
     return [dash.no_update if one == other else other for one, other in zip(now, new, strict=True)]
 
 
-# -- answers --------------------------------------------------------------------------------------------------------
-
-
 def _connect_answers(app: Any, runs: Runs) -> None:
     @app.callback(  # type: ignore[untyped-decorator]
         Output("answer", "children"), Output("answered", "data"), ASKED, RUN, Input("revision", "data")
@@ -161,9 +154,6 @@ def _difference(runs: Runs, run: int, against: int, asked: str) -> Component:
         return [other, panels.message("against: this is the same run; choose another")]
     found = runs.comparison(run, against, asked)
     return [other, panels.difference(found.regions[0], (runs.names[run], runs.names[against]), found.notes)]
-
-
-# -- the view, its axes and slices, the figures, and the test that was clicked on -----------------------------------
 
 
 def _connect_choice(app: Any, runs: Runs) -> None:
@@ -231,14 +221,11 @@ def _drawn(runs: Runs, data: Record) -> list[object]:
 
 def wish(runs: Runs, data: Record) -> FigureRequest:
     """The request for figures; what does not fit these runs is rejected, or left at its default."""
-    names = runs.space.names
-    given = data.get("axes")
-    axes = [name for name in (given if isinstance(given, list) else []) if name in names]
     return FigureRequest(
         run=number(runs, data.get("run")),
         view=str(data.get("view")),
         query=str(data.get("query")),
-        axes=list(dict.fromkeys([*axes, *names]))[: min(3, len(names))],
+        axes=shown_axes(data.get("axes"), runs.space),
         against=number(runs, data.get("against")),
         at=fixed(runs.space, data.get("at")),
     )
@@ -278,9 +265,6 @@ def apart(picked: list[str], place: int, names: tuple[str, ...]) -> list[object]
     ]
 
 
-# -- the browser alone: assets/explorer.js --------------------------------------------------------------------------
-
-
 def _connect_browser(app: Any) -> None:
     def script(name: str, *connected: object, **options: object) -> None:
         app.clientside_callback(dash.ClientsideFunction("testifai", name), *connected, **options)
@@ -295,9 +279,6 @@ def _connect_browser(app: Any) -> None:
     script("waitForFlat", Output("seen", "data"), Input("drawn", "data"))
     kept = [ASKED, RUN, AGAINST, VIEW, axes, slices, DARK, Input("test", "data")]
     script("keepAddress", Output("address", "children"), *kept, prevent_initial_call=True)
-
-
-# -- saved queries --------------------------------------------------------------------------------------------------
 
 
 def _connect_saving(app: Any, runs: Runs) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from html import escape
 
 import numpy as np
 
-from testifai.app.state import MOST_CLASSES, Runs
+from testifai.app.state import MOST_CLASSES, FigureRequest, Runs
 from testifai.present import theme
-from testifai.present.figures import curves, distribution, dots, heatmaps, voxels
+from testifai.present.figures import curves, dots, heatmaps, voxels
 from testifai.present.figures.heatmaps import project
 from testifai.present.theme import DARK, LIGHT, NEUTRAL
 from testifai.support.bits import pack
@@ -128,33 +127,6 @@ MOST_PAIRS = 15
 Drawn = list[tuple[str, Record]]  # a figure's name and what plotly.js draws
 
 
-@dataclass(frozen=True)
-class FigureRequest:
-    """Request for the figures of a view. Axes that are not shown are at their severity in `at`, else averaged over."""
-
-    run: int
-    view: str
-    query: str
-    axes: Sequence[str]
-    against: int = 0
-    at: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def others(self) -> dict[str, int]:
-        """The severities of axes that are not shown."""
-        return {name: severity for name, severity in self.at.items() if name not in self.axes}
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """A key that is equal for requests whose figures are."""
-        if self.view in ("curves", "errors"):
-            return self.view, self.run
-        if self.view in ("pairs", "tests"):
-            return self.view, self.run, self.query
-        against = self.against if self.view == "compare" else None
-        return self.view, self.run, self.query, tuple(self.axes), against, tuple(self.others.items())
-
-
 def of_view(runs: Runs, wanted: FigureRequest, *, dark: bool) -> Drawn:
     """All figures of a view by name. The cubes of a region are a separate view."""
     found = runs.views.get(
@@ -220,7 +192,7 @@ def _curves(runs: Runs, wanted: FigureRequest) -> Record:
     several = len(tomogram.space.names) > 1
     drawn: Record = {
         "alone": curves.severity_curves(tomogram, alone=True),
-        "orders": distribution.by_order(tomogram),
+        "orders": dots.by_order(tomogram),
         "others": curves.severity_curves(tomogram) if several else None,
         "sum": curves.severity_sum_curve(tomogram) if several else None,
     }

@@ -119,18 +119,12 @@ def _slider(axis: Axis) -> Component:
     """Positions, not severities: those need not be evenly spaced."""
     last = len(axis.severities) - 1
     every = max(1, -(-len(axis.severities) // 12))
-    return html.Div(
-        [
-            html.Span(axis.name, className="axis"),
-            dcc.RangeSlider(
-                0, max(last, 1), 1, value=[0, max(last, 1)],
-                marks={place: str(axis.severities[place]) for place in range(0, last + 1, every)},
-                id={"type": "range", "axis": axis.name}, allowCross=False, allow_direct_input=False,
-                disabled=last < 1,
-            ),
-        ],
-        className="slider",
+    slider = dcc.RangeSlider(
+        0, max(last, 1), 1, value=[0, max(last, 1)],
+        marks={place: str(axis.severities[place]) for place in range(0, last + 1, every)},
+        id={"type": "range", "axis": axis.name}, allowCross=False, allow_direct_input=False, disabled=last < 1,
     )  # fmt: skip
+    return html.Div([html.Span(axis.name, className="axis"), slider], className="slider")
 
 
 def _limit(quality: Scores | None) -> list[Component]:
@@ -138,21 +132,15 @@ def _limit(quality: Scores | None) -> list[Component]:
     if quality is None or np.isnan(quality.estimate).all():
         return []
     track = Track.of(quality)
+    slider = dcc.Slider(
+        track.first, track.last, track.step, value=track.none, included=True,
+        marks={place: f"{place:g}" for place in (track.first, track.last)},
+        id={"type": "limit", "name": "quality"}, allow_direct_input=False, tooltip={"placement": "bottom"},
+    )  # fmt: skip
     return [
         html.H2(f"quality ({quality.name}, {'higher' if quality.higher_is_better else 'lower'} is better)"),
-        html.Div(
-            [
-                html.Span(f"quality {quality.sign}", className="axis"),
-                dcc.Slider(
-                    track.first, track.last, track.step, value=track.none, included=True,
-                    marks={place: f"{place:g}" for place in (track.first, track.last)},
-                    id={"type": "limit", "name": "quality"}, allow_direct_input=False,
-                    tooltip={"placement": "bottom"},
-                ),
-            ],
-            className="slider",
-        ),
-    ]  # fmt: skip
+        html.Div([html.Span(f"quality {quality.sign}", className="axis"), slider], className="slider"),
+    ]
 
 
 def _saving() -> Component:

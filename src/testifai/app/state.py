@@ -274,35 +274,52 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class View:
-    """The state of the page, as its address describes it."""
+class FigureRequest:
+    """The figures of a view that a page shows. Axes that are not shown are at their severity in `at`, else averaged."""
 
     run: int
-    against: int
     view: str
-    axes: tuple[str, ...]
     query: str
-    test: int | None = None
-    at: dict[str, int] = field(default_factory=dict)  # severities of axes that are not shown, where not the mean
+    axes: Sequence[str]
+    against: int = 0
+    at: Mapping[str, int] = field(default_factory=dict)
+    test: int | None = None  # whose inputs are shown
+
+    @property
+    def others(self) -> dict[str, int]:
+        """The severities of axes that are not shown."""
+        return {name: severity for name, severity in self.at.items() if name not in self.axes}
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """A key that is equal for requests whose figures are."""
+        if self.view in ("curves", "errors"):
+            return self.view, self.run
+        if self.view in ("pairs", "tests"):
+            return self.view, self.run, self.query
+        against = self.against if self.view == "compare" else None
+        return self.view, self.run, self.query, tuple(self.axes), against, tuple(self.others.items())
 
 
-def read_address(search: str | None, runs: Runs) -> View:
+def shown_axes(wanted: object, space: Space) -> list[str]:
+    """Three axes, those wanted first."""
+    given = [name for name in (wanted if isinstance(wanted, list) else []) if name in space.names]
+    return list(dict.fromkeys([*given, *space.names]))[:3]
+
+
+def read_address(search: str | None, runs: Runs) -> FigureRequest:
     """The view of an address; what does not fit these runs is left at its default."""
     found = {key: values[-1] for key, values in parse_qs((search or "").lstrip("?"), max_num_fields=50).items()}
-    names = runs.space.names
-    wanted = tuple(dict.fromkeys(name for name in found.get("axes", "").split(",") if name in names))
-    shown = min(3, len(names))
-    axes = (*wanted, *(name for name in names if name not in wanted))[:shown]
     view = found.get("view", "")
     pairs = (part.rpartition(":") for part in found.get("at", "").split(","))
-    return View(
+    return FigureRequest(
         run=_number(found.get("run"), len(runs.names), 0) or 0,
-        against=_number(found.get("against"), len(runs.names), runs.against) or 0,
         view=view if view in runs.available else VIEWS[0],
-        axes=axes,
         query=found.get("query", EVERYTHING),
-        test=_number(found.get("test"), runs.space.size, None),
+        axes=shown_axes(found.get("axes", "").split(","), runs.space),
+        against=_number(found.get("against"), len(runs.names), runs.against) or 0,
         at=fixed(runs.space, {name: _number(severity, 10**9, None) for name, _, severity in pairs}),
+        test=_number(found.get("test"), runs.space.size, None),
     )
 
 

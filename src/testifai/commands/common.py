@@ -128,9 +128,6 @@ def exclude(mode: str, active: object, options: Mapping[str, object]) -> None:
             raise InputError(f"{option} cannot be combined with {mode}")
 
 
-# -- output
-
-
 def say(*lines: str, err: bool = False) -> None:
     """Print lines for people on standard output or standard error, without control characters."""
     for line in lines:
@@ -167,9 +164,6 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-# -- specs and user code
 
 
 def read_spec(path: Path) -> Spec:
@@ -220,9 +214,6 @@ def check_file(option: str, path: Path | None, *endings: str) -> None:
         raise InputError(f"{option}: {path.name!r} must end in {' or '.join(endings)}")
     if not path.parent.is_dir():
         raise InputError(f"{option}: the folder {path.parent} does not exist")
-
-
-# -- pages in the browser
 
 
 def address_of(host: str, port: int, token: str | None) -> str:

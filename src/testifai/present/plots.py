@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from testifai.errors import InputError, suggest
 from testifai.present import theme
-from testifai.present.figures import curves, distribution, dots, locality, sweeps
+from testifai.present.figures import curves, dots, locality, sweeps
 from testifai.present.figures.dots import Line, Style
 from testifai.present.figures.heatmaps import MEASURED
 from testifai.present.figures.pairs import pairs, steepest
@@ -79,7 +79,7 @@ def _drawn(tomogram: Tomogram, kind: str, query: str | None, axes: Sequence[str]
             figure.layout.title.text = _headline(tomogram.query(query))
             return figure
         case "orders":
-            return distribution.by_order(tomogram, dark=dark)
+            return dots.by_order(tomogram, dark=dark)
         case "severities":
             return _severities(tomogram, axes, dark)
         case "worst":

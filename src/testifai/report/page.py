@@ -14,7 +14,7 @@ import numpy as np
 
 from testifai.locality import summary
 from testifai.present import theme
-from testifai.present.figures import curves, distribution, dots, heatmaps, locality, sweeps, voxels
+from testifai.present.figures import curves, dots, heatmaps, locality, sweeps, voxels
 from testifai.present.terminal import interval, rate, signed
 from testifai.report import sign_off, words
 from testifai.report.contents import Contents
@@ -154,7 +154,7 @@ def figures(contents: Contents) -> dict[str, list[Drawing]]:
     # Means over many tests are not known where nothing was predicted.
     means = len(names) > 1 and not np.isnan(tomogram.estimator.sample[1].estimate).any()
     groups: dict[str, list[tuple[str, theme.Figure | None]]] = {
-        "orders": [("by order", distribution.by_order(tomogram))],
+        "orders": [("by order", dots.by_order(tomogram))],
         "curves": [
             ("each axis by itself", curves.severity_curves(tomogram, alone=True)),
             ("each axis among others", curves.severity_curves(tomogram) if means else None),
