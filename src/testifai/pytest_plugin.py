@@ -1,7 +1,4 @@
-"""The pytest plug-in: files `*.testifai.toml` are collected, and every gate in them is one test.
-
-Nothing of testifai's own machinery is imported before such a file, or the `testifai` fixture, is met.
-"""
+"""The pytest plug-in: every gate in `*.testifai.toml` is a test. Before one is collected, little is imported."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The explorer of a run in progress: a separate process, so that the run is neither slowed nor broken.
-
-It starts with the first outcome, ends with the process that started it, and listens on this machine only.
-"""
+"""The explorer of a run in progress: a separate process, so that the run is neither slowed nor broken."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ ROW = 30  # pixels
 
 
 def heatmap(tomogram: Tomogram) -> theme.Figure | None:
-    """The mean pass rate of every class under every axis alone, over its severities; None if there are no classes.
+    """The mean pass rate of every class under every axis alone; None if there are no classes.
 
-    Unlike local robustness (`testifai errors`), inputs that are wrong already when clean count as failures.
+    Unlike local robustness (`testifai errors`), inputs that are wrong when clean count as failures.
     """
     labels = tomogram.labels
     if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iub":

@@ -22,11 +22,7 @@ KEYS = "1234567890" + string.ascii_lowercase
 
 
 class Labelling:
-    """A file that is labelled from the top; inputs without an answer come again at the end.
-
-    The prediction and the path of an input are shown on request only: people tend to agree with a prediction, and the
-    name of a folder often is the answer.
-    """
+    """A file that is labelled from the top; inputs without an answer come again at the end."""
 
     def __init__(
         self, file: Filling, inputs: KeptInputs, *, show_prediction: bool = False, show_path: bool = False

@@ -301,10 +301,10 @@ class FigureRequest:
         return self.view, self.run, self.query, tuple(self.axes), against, tuple(self.others.items())
 
 
-def shown_axes(wanted: object, space: Space) -> list[str]:
+def shown_axes(wanted: object, space: Space) -> tuple[str, ...]:
     """Three axes, those wanted first."""
     given = [name for name in (wanted if isinstance(wanted, list) else []) if name in space.names]
-    return list(dict.fromkeys([*given, *space.names]))[:3]
+    return tuple(dict.fromkeys([*given, *space.names]))[:3]
 
 
 def read_address(search: str | None, runs: Runs) -> FigureRequest:

@@ -101,14 +101,22 @@ def errors(
     function = common.user_function(combine, "--combine")
     run_file = (out or source.with_suffix(".local.db")) if from_spec else source
     from testifai.locality.measure import from_run
+    from testifai.present import errors_text
 
     measurement = _LocalMeasurement.of(source) if from_spec else None
     local = from_run(run_file) if measurement is None else measurement.local(run_file, per_class or 200)
     if known:
-        _show_beliefs(local, known, {"combine": function, "arity": arity}, run_file, as_json)
+        from testifai.locality.network import Network
+
+        network = Network.of(local, combine=function, arity=arity)
+        beliefs = network.beliefs(given=known)
+        if as_json:
+            states = [one.as_dict() for one in beliefs]
+            common.print_json({"given": known, "beliefs": states, "notes": network.notes, "run": str(run_file)})
+        else:
+            errors_text.show_beliefs(known, beliefs, network.notes)
         return
     from testifai.locality.explain import explain
-    from testifai.present import errors_text
     from testifai.session import stored_runs
 
     run = stored_runs.open_run(run_file)
@@ -201,19 +209,6 @@ class _LocalMeasurement:
             # Gates are about all inputs, and these are only those that the model gets right.
             store.put(**{**self.about, keys.GATES: []})
             trusted_runs.remember(store)
-
-
-def _show_beliefs(local: Local, given: dict[str, str], system: Record, run_file: Path, as_json: bool) -> None:
-    from testifai.locality.network import Network
-    from testifai.present import errors_text
-
-    network = Network.of(local, **system)
-    beliefs = network.beliefs(given=given)
-    if as_json:
-        answers = [one.as_dict() for one in beliefs]
-        common.print_json({"given": given, "beliefs": answers, "notes": network.notes, "run": str(run_file)})
-        return
-    errors_text.show_beliefs(given, beliefs, network.notes)
 
 
 def _read_given(texts: list[str] | None) -> dict[str, str]:

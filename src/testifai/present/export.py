@@ -1,7 +1,4 @@
-"""Runs as files for others: a table of tests, a recorded grid, the perturbed inputs of a configuration.
-
-Nothing written here holds a time, so equal runs export equal files.
-"""
+"""Runs as files for other programs, without times: equal runs export equal files."""
 
 from __future__ import annotations
 
@@ -46,10 +43,7 @@ def columns(tomogram: Tomogram) -> dict[str, Array]:
 
 
 def _columns(tomogram: Tomogram) -> dict[str, Array]:
-    """Severities, order, counts, estimate, bounds, whether measured or predicted, means of scores, quality.
-
-    For a space with more tests than are listed, those that were tried.
-    """
+    """The table of all tests or, if they are not listed, of those that were tried."""
     space, score = tomogram.space, tomogram.settings.score
     ids = np.arange(space.size) if space.listed else tomogram.estimator.measured_ids
     found, sigmas = tomogram.estimator.table(ids), space.matrix(ids)

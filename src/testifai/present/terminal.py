@@ -89,7 +89,7 @@ def _piece(table: Table, columns: list[int]) -> Table:
     return made
 
 
-SHADES = " ░▒▓█"  # the last one: nearly all is right
+SHADES = " ░▒▓█"  # for rates in quarters
 MOST_MAPS = 3
 
 
@@ -123,16 +123,12 @@ def blocks(tomogram: Tomogram) -> list[str]:
     lines = [" " * (margin + 1) + "  ".join(f"{title:{width}}" for title, _ in chosen)] if estimate.ndim > 2 else []
     for row, level in enumerate(down.severities):
         name = f"{down.name} {level}" if row == 0 else str(level)
-        maps = ["".join(2 * shade(rate) for rate in found[row]) for _, found in chosen]
+        shades = [["?" if np.isnan(rate) else SHADES[round(rate * 4)] for rate in found[row]] for _, found in chosen]
+        maps = ["".join(2 * shade for shade in line) for line in shades]
         lines.append(f"{name:>{margin}} " + "  ".join(f"{text:{width}}" for text in maps))
     levels = "".join(f"{level!s:2.2}" for level in across.severities)
     lines.append(f"{across.name:>{margin}} " + "  ".join(f"{levels:{width}}" for _ in chosen))
     return [line.rstrip() for line in lines]
-
-
-def shade(rate: float) -> str:
-    """The character of a rate; a question mark if it is unknown."""
-    return "?" if np.isnan(rate) else SHADES[round(rate * (len(SHADES) - 1))]
 
 
 LONGEST = 400  # characters of a query that are printed
@@ -222,10 +218,8 @@ def benchmark(out: Console, found: Benchmark) -> None:
         "by severity, mean over perturbations": found.severities,
     }
     for title, scores in tables.items():
-        table = table_of(title, ("", "left"), "score", "95 % interval")
-        for name, score in scores.items():
-            table.add_row(str(name), rate(score.value), interval(score.low, score.high))
-        out.print(table)
+        rows = ((str(name), score.value, score.low, score.high) for name, score in scores.items())
+        out.print(_estimates(title, "", "score", rows))
     for note in found.notes():
         out.print(_escape(note))
 
@@ -256,9 +250,15 @@ def excluded(found: Excluded) -> str:
 
 
 def worst(space: Space, found: Answer, quantity: str = "robustness") -> Table:
-    table = table_of("worst tests", ("configuration", "left"), _escape(quantity), "95 % interval")
-    for sigma, estimate, low, high in found.worst:
-        table.add_row(_escape(space.words(sigma)), rate(estimate), interval(low, high))
+    rows = ((_escape(space.words(sigma)), estimate, low, high) for sigma, estimate, low, high in found.worst)
+    return _estimates("worst tests", "configuration", _escape(quantity), rows)
+
+
+def _estimates(title: str, head: str, quantity: str, rows: Iterable[tuple[str, float, float, float]]) -> Table:
+    """A row for every name and its estimate with bounds."""
+    table = table_of(title, (head, "left"), quantity, "95 % interval")
+    for name, estimate, low, high in rows:
+        table.add_row(name, rate(estimate), interval(low, high))
     return table
 
 
@@ -319,15 +319,14 @@ def by_axis(tomogram: Tomogram) -> Table:
 
 def by_class(tomogram: Tomogram, most: int | None = None) -> Table:
     """Robustness by class, or of the `most` worst and a line for the rest; no rows if inputs have no classes."""
-    rate_of, classes = _escape(tomogram.settings.quantity), tomogram.by_class()
+    classes = tomogram.by_class()
     shown, title = list(classes), "by class, over the tests tried"
     if most is not None and len(classes) > most + 1:
         shown = sorted(classes, key=lambda name: classes[name].robustness)[:most]
         title = f"the worst {most} of {len(classes)} classes, over the tests tried"
-    table = table_of(title, ("class", "left"), rate_of, "95 % interval")
-    for name in shown:
-        found = classes[name]
-        table.add_row(_escape(name), rate(found.robustness), interval(found.low, found.high))
+    listed = ((name, classes[name]) for name in shown)
+    rows = ((_escape(name), found.robustness, found.low, found.high) for name, found in listed)
+    table = _estimates(title, "class", _escape(tomogram.settings.quantity), rows)
     if rest := [found.robustness for name, found in classes.items() if name not in shown]:
         table.caption = f"{len(rest)} others: {rate(min(rest))} … {rate(max(rest))} (show --by class)"
     return table

@@ -31,10 +31,7 @@ class Point:
 def severity_curves(
     tomogram: Tomogram, axes: Sequence[str] | None = None, *, alone: bool = False, dark: bool = False
 ) -> theme.Figure:
-    """A curve for each axis, or for those named: the mean over all tests with each severity of it.
-
-    With `alone`, the tests in which all other axes are off; those that were predicted have hollow marks.
-    """
+    """A curve for each axis: the mean over all tests with each severity of it, or if `alone`, with other axes off."""
     space = tomogram.space
     chosen = [space[name].name for name in axes or space.names]
     if alone:
@@ -154,8 +151,7 @@ def hunt_curve(hunt: Hunt, *, dark: bool = False) -> theme.Figure:
 def quality_curves(tomogram: Tomogram, *, dark: bool = False) -> theme.Figure | None:
     """The quality of the inputs above, the accuracy they cost below, each the mean over the tests of a severity sum.
 
-    The band of quality is the mean of the tests' bounds, that of the drop the interval of the mean robustness, less
-    the clean accuracy taken as known. None if quality was not measured.
+    Clean accuracy is taken as known in the band of the drop. None if quality was not measured.
     """
     quality = tomogram.quality
     if quality is None:

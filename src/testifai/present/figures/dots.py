@@ -72,10 +72,7 @@ def worst_tests(tomogram: Tomogram, *, count: int = 15, chosen: Mask | None = No
 def classes(
     tomogram: Tomogram, by_class: Mapping[str, Answer] | None = None, *, count: int = 30, dark: bool = False
 ) -> theme.Figure | None:
-    """The mean robustness of each class over the tests tried, lowest first; None if there are no classes.
-
-    `by_class` saves computing the tomogram's answers by class again.
-    """
+    """The mean robustness of each class over the tests tried, lowest first; None if there are no classes."""
     listed = tomogram.by_class() if by_class is None else by_class
     found = sorted(listed.items(), key=lambda item: item[1].robustness)
     if not found:

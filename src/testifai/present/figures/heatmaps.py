@@ -25,10 +25,7 @@ MARKS = ("", "◐", "○", "")
 
 @dataclass(frozen=True)
 class Projection:
-    """Mean estimates and bounds of the selected tests in each cell; NaN in cells that have none.
-
-    `source` says how much of a cell rests on its own trials: an index into `SOURCES`.
-    """
+    """Mean estimates and bounds of the selected tests in each cell; NaN in cells that have none."""
 
     axes: tuple[str, ...]
     levels: tuple[tuple[int, ...], ...]
@@ -37,7 +34,7 @@ class Projection:
     high: Floats
     tests: NDArray[np.int64]
     trials: NDArray[np.int64]
-    source: NDArray[np.int64]
+    source: NDArray[np.int64]  # an index into `SOURCES`
     first: NDArray[np.int64]  # the lowest id of the selected tests of each cell, -1 where there are none
 
     def describe(self, cell: tuple[int, ...]) -> str:
@@ -62,11 +59,10 @@ class Projection:
 def project(
     tomogram: Tomogram, axes: Sequence[str], *, at: Mapping[str, int] | None = None, chosen: Mask | None = None
 ) -> Projection:
-    """See a tomogram along some axes. Others are fixed by `at` (axis -> severity) or averaged over.
+    """Project a tomogram onto some axes. Others are fixed by `at` (axis -> severity) or averaged over.
 
-    `chosen` are the tests to look at: flat by configuration id, as `tomogram.select` gives them, or as
-    `tomogram.selection` does if they are not listed, of which a sample is taken. The bounds of a cell are the mean
-    bounds of its tests: on the safe side, since tests share inputs.
+    `chosen` are the tests to include; if they are not listed, a sample is taken. The bounds of a cell are the mean
+    bounds of its tests: conservative, since tests share inputs.
     """
     space, fixed = tomogram.space, dict(at or {})
     numbers = [space.names.index(space[name].name) for name in axes]
@@ -125,10 +121,9 @@ def heatmap(
     chosen: Mask | None = None,
     dark: bool = False,
 ) -> theme.Figure:
-    """The mean robustness for each pair of severities of two axes.
+    """The mean robustness for each pair of severities of two axes; other axes as in `project`.
 
-    Other axes are fixed by `at` or averaged over; `chosen` are the tests to look at. Cells that were not measured, or
-    in part only, are marked. `customdata` of a cell is the id of its first test.
+    Cells that were not entirely measured are marked. `customdata` of a cell is the id of its first test.
     """
     if x == y:
         raise InputError(f"axis: a heat map needs two different axes, got {x!r} twice")

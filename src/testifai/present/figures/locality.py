@@ -49,11 +49,7 @@ def heatmap(local: Local, *, dark: bool = False) -> theme.Figure:
 
 
 def local_to_global(local: Local, composed: Prediction | None = None, *, dark: bool = False) -> theme.Figure:
-    """How the robustness of classes makes up that of properties, and the latter that of the system.
-
-    A line from a class to a property is thicker the more the class fails under it. Without a system the properties
-    lead to the overall local robustness.
-    """
+    """The robustness of classes, of properties, and of the system, or of all if there is none."""
     cells, classes, properties = local.by_class_and_property(), local.by_class(), local.by_property()
     weakest = np.argsort(classes.rate, kind="stable")[:MOST_CLASSES]
     shown = sorted(map(int, weakest))

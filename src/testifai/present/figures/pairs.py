@@ -40,9 +40,8 @@ def pairs(
 ) -> theme.Figure:
     """A panel for each pair of axes, of all tests or of those that a query selects, which `chosen` are.
 
-    Below the diagonal the mean over the other axes, above it half the width of its 95 % interval, on it the mean over
-    all other axes with its interval. Of more than six axes, those along which the estimates differ most. `customdata`
-    of a cell is the id of its first test.
+    Below the diagonal the mean over the other axes, above it half the width of its 95 % interval, on it each axis. Of
+    more than six axes, those along which the estimates differ most. `customdata` of a cell is its first test's id.
     """
     by_axis = tomogram.by_severity(query)
     names = steepest(by_axis) if axes is None else [tomogram.space[name].name for name in axes]

@@ -43,10 +43,9 @@ def voxels(
     chosen: Mask | None = None,
     dark: bool = False,
 ) -> theme.Figure:
-    """Robustness over three axes; the first three unless others are named.
+    """Robustness over three axes, the first three by default; other axes are fixed by `at` or averaged over.
 
-    Other axes are fixed by `at` or averaged over. `chosen` are the tests of the region to show, as `tomogram.select`
-    gives them; the rest of the space is dots. `customdata` of a corner is the id of its cell's first test.
+    Tests that are not `chosen` are dots. `customdata` of a corner is the id of its cell's first test.
     """
     names = tuple(tomogram.space.names[:3] if axes is None else axes)
     if len(names) != 3 or len(set(names)) != 3:
