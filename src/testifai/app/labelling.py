@@ -16,7 +16,7 @@ from testifai.support.optional_imports import load
 from testifai.support.types import Record
 
 if TYPE_CHECKING:
-    from flask import Flask, Response
+    from flask import Flask
 
 KEYS = "1234567890" + string.ascii_lowercase
 
@@ -130,9 +130,6 @@ def build(labelling: Labelling, token: str) -> Flask:
     server = flask.Flask("testifai", static_folder=str(pages), static_url_path="/page")
     security.protect(server, token)
 
-    def page() -> Response:
-        return flask.send_from_directory(pages, "label.html")
-
     def answer() -> Record:
         given = _posted()
         row, label = given.get("row"), given.get("label")
@@ -144,15 +141,12 @@ def build(labelling: Labelling, token: str) -> Flask:
         _posted()
         return labelling.undo()
 
-    def refused(error: InputError) -> tuple[Record, int]:
-        return {"problem": " ".join(str(error).split())}, 409
-
-    server.add_url_rule("/", view_func=page)
+    server.add_url_rule("/", endpoint="page", view_func=lambda: flask.send_from_directory(pages, "label.html"))
     server.add_url_rule("/task", view_func=labelling.task)
     server.add_url_rule("/rows/<int:row>", view_func=labelling.row)
     server.add_url_rule("/answer", view_func=answer, methods=["POST"])
     server.add_url_rule("/undo", view_func=undo, methods=["POST"])
-    server.register_error_handler(InputError, refused)
+    server.register_error_handler(InputError, lambda error: ({"problem": " ".join(str(error).split())}, 409))
     return server
 
 

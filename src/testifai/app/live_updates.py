@@ -51,13 +51,10 @@ class Follower:
                 self._thread = threading.Thread(target=self._go, name="follower", daemon=True)
                 self._thread.start()
         standing = list(self.runs.standing)
-        several = len(standing) > 1
-        lines = [
-            f"{name}: {one.words}" if several else one.words
-            for name, one in zip(self.runs.file_names, standing, strict=True)
-        ]
-        kinds = [one.kind for one in standing]
-        return {"revision": self.runs.revision, "words": "\n".join(lines), "kind": min(kinds, key=SHOWN_FIRST.index)}
+        heads = [f"{name}: " for name in self.runs.file_names] if len(standing) > 1 else [""]
+        lines = [head + one.words for head, one in zip(heads, standing, strict=True)]
+        kind = min((one.kind for one in standing), key=SHOWN_FIRST.index)
+        return {"revision": self.runs.revision, "words": "\n".join(lines), "kind": kind}
 
     def look(self) -> None:
         """Check every file once for new trials."""

@@ -56,11 +56,6 @@ class RunStatus:
 
     @property
     def words(self) -> str:
-        """The status in words.
-
-        >>> RunStatus("growing", 12345, at="10:32:05").words
-        '12,345 inferences so far, as of 10:32:05 · following'
-        """
         if self.kind == FINISHED:
             return f"{self.inferences:,} inferences · finished"
         so_far, ends = (" so far", "following") if self.kind == GROWING else ("", self.problem or "it no longer grows")

@@ -7,7 +7,6 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +17,9 @@ from testifai.errors import InputError
 from testifai.support.types import Record
 
 if TYPE_CHECKING:
-    from testifai.data import Data
     from testifai.locality.local import Local
     from testifai.locality.pairs import Agreement
     from testifai.locality.summary import Explanation
-    from testifai.models import Model
     from testifai.session.hunting import Hunt
     from testifai.space import Space
     from testifai.support.progress import Step
@@ -103,7 +100,7 @@ def errors(
     from testifai.locality.measure import from_run
     from testifai.present import errors_text
 
-    measurement = _LocalMeasurement.of(source) if from_spec else None
+    measurement = _LocalMeasurement(source) if from_spec else None
     local = from_run(run_file) if measurement is None else measurement.local(run_file, per_class or 200)
     if known:
         from testifai.locality.network import Network
@@ -145,28 +142,21 @@ def errors(
     common.answer(as_json, {**found.as_dict(), **written}, *lines)
 
 
-@dataclass(frozen=True)
 class _LocalMeasurement:
     """The model and data of a spec, loaded once; what a run file contains already is not measured again."""
 
-    model: Model
-    data: Data
-    space: Space
-    options: Record
-    about: Record
-
-    @classmethod
-    def of(cls, path: Path) -> _LocalMeasurement:
+    def __init__(self, path: Path) -> None:
         from testifai.session import assembly
         from testifai.session.provenance import about
         from testifai.space import Space
 
         spec, folder = common.read_spec(path), path.resolve().parent
         parts, space = assembly.load(spec, folder), assembly.space(spec, folder)
+        self.model, self.data = parts.model, parts.data
         # Each axis is tested alone, so the order of application does not matter.
-        alone = Space({axis.name: (axis.perturbation, axis.levels or axis.severities) for axis in space.axes})
-        options = {name: getattr(spec.scan, name) for name in ("seed", "batch_size", "workers")}
-        return cls(parts.model, parts.data, alone, options, about(spec, folder, parts.data))
+        self.space = Space({axis.name: (axis.perturbation, axis.levels or axis.severities) for axis in space.axes})
+        self.options: Record = {name: getattr(spec.scan, name) for name in ("seed", "batch_size", "workers")}
+        self.about = about(spec, folder, parts.data)
 
     def local(self, run_file: Path, per_class: int) -> Local:
         """Measure the local robustness under each axis alone."""

@@ -31,8 +31,6 @@ SPEC = "digits.toml"
 RUN = "digits.db"
 PAGE = "digits.html"
 
-Report = Callable[[Step], None]
-
 
 @dataclass(frozen=True)
 class QueryRow:
@@ -131,7 +129,7 @@ def beside(found: Tomogram, full: Tomogram, queries: Mapping[str, str]) -> list[
     return [QueryRow(name, query, found.query(query), full.query(query).robustness) for name, query in queries.items()]
 
 
-def run(folder: Path, progress: Report | None = None) -> Demo:
+def run(folder: Path, progress: Callable[[Step], None] | None = None) -> Demo:
     """Measure all three ways and the truth; a spec and its small run are written into the folder."""
     model, data, space = OnnxModel(demo_model_path()), demo_data(), Space(AXES)
 
@@ -150,7 +148,7 @@ def run(folder: Path, progress: Report | None = None) -> Demo:
     return Demo(full, published, equal, small, worst_regions(small.tomogram, 1).regions[0])
 
 
-def specified(folder: Path, progress: Report | None) -> Tomogram:
+def specified(folder: Path, progress: Callable[[Step], None] | None) -> Tomogram:
     """The run of a spec that is written into the folder; resumed if it was started before."""
     spec, path = folder / SPEC, folder / RUN
     axes = "\n".join(f'{name} = "{perturbation}"' for name, perturbation in AXES.items())
@@ -181,8 +179,14 @@ def show(out: Console, result: Demo) -> None:
         f"a LeNet-5 on {inputs:,} digits under {', '.join(names)}: error of the mean robustness, ± its 95 % interval",
         ("", "left"), ("query\ninferences", "left"), f"truth\n{result.full.inferences:,}", *heads,
     )  # fmt: skip
+
+    def cell(row: QueryRow) -> str:
+        low, high = row.answer.low, row.answer.high
+        margin = "no interval" if math.isnan(low) else f"±{(high - low) / 2:.3f}"
+        return f"{terminal.signed(row.error)} {margin}"
+
     for rows in zip(*(way.rows for way in result.ways), strict=True):
-        table.add_row(rows[0].name, rows[0].query, terminal.rate(rows[0].truth), *map(_cell, rows))
+        table.add_row(rows[0].name, rows[0].query, terminal.rate(rows[0].truth), *map(cell, rows))
     out.print(table)
     published, small = result.published, result.small
     out.print(
@@ -199,9 +203,3 @@ def show(out: Console, result: Demo) -> None:
     for line in blocks(small.tomogram):
         out.print("  " + line, markup=False)
     out.print(f"  share of digits read right: '{SHADES[0]}' none, '{SHADES[2]}' half, '{SHADES[-1]}' all", markup=False)
-
-
-def _cell(row: QueryRow) -> str:
-    low, high = row.answer.low, row.answer.high
-    margin = "no interval" if math.isnan(low) else f"±{(high - low) / 2:.3f}"
-    return f"{terminal.signed(row.error)} {margin}"

@@ -163,11 +163,7 @@ def plain(text: object) -> str:
 
 
 def folded(text: str, width: int = 66) -> str:
-    """A title with line breaks, which plotly does not add.
-
-    >>> folded("as many lines as it needs", 12)
-    'as many<br>lines as it<br>needs'
-    """
+    """A title with line breaks, which plotly does not add."""
     return "<br>".join(
         line for part in text.split("<br>") for line in textwrap.wrap(part, width, break_long_words=False)
     )

@@ -9,7 +9,7 @@ from testifai.present.figures.heatmaps import project
 from testifai.present.terminal import bounded, clean, precedence, rate, second_opinion
 from testifai.report.contents import Contents
 from testifai.session.observers import notes
-from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram import Tomogram
 from testifai.tomogram.regression_errors import distances
 
 
@@ -20,10 +20,15 @@ def summary(contents: Contents) -> list[str]:
     known = everything.robustness == everything.robustness
     average = " on average" if tomogram.settings.score is None else ""
     passes = "passes" if tomogram.settings.score is None else f"has a {tomogram.settings.quantity} of"
-    mean = f"it {passes} {with_interval(everything)}{average}: {loss(everything.drop)}"
+    loss = "how much less than on clean inputs is not known"
+    if everything.drop == everything.drop:
+        loss = f"{abs(everything.drop):.3f} {'less' if everything.drop <= 0 else 'more'} than on clean inputs"
+    bounds = bounded(everything.robustness, everything.low, everything.high)
+    *names, last = space.names
+    axes = f"{', '.join(names)} and {last}" if names else last
     lines = [
-        f"On clean inputs the model {passes} {clean(tomogram)}. Over all {space.size:,} combinations of "
-        f"{listing(list(space.names))} {mean if known else 'the mean is not known'}."
+        f"On clean inputs the model {passes} {clean(tomogram)}. Over all {space.size:,} combinations of {axes} "
+        + (f"it {passes} {bounds}{average}: {loss}." if known else "the mean is not known.")
     ]
     off = distances(tomogram)
     if off:
@@ -35,11 +40,9 @@ def summary(contents: Contents) -> list[str]:
     if strongest := _strongest(contents):
         lines.append(strongest)
     if contents.search.regions:
-        region = contents.search.regions[0]
-        lines.append(
-            f"The largest weak region found is {region.query}: {with_interval(region.answer)} "
-            f"over {counted(region.answer.tests, 'test')}."
-        )
+        region, found = contents.search.regions[0], contents.search.regions[0].answer
+        bounds, tests = bounded(found.robustness, found.low, found.high), f"test{'' if found.tests == 1 else 's'}"
+        lines.append(f"The largest weak region found is {region.query}: {bounds} over {found.tests:,} {tests}.")
     if contents.worst:
         test = contents.worst[0]
         words = bounded(test.estimate, test.low, test.high)
@@ -140,24 +143,6 @@ def together_line(contents: Contents) -> str:
 def predicts_nothing(tomogram: Tomogram) -> bool:
     """Return True if tests that were not measured are unknown."""
     return tomogram.settings.surrogate in (None, "none")
-
-
-def counted(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
-def with_interval(answer: Answer) -> str:
-    return bounded(answer.robustness, answer.low, answer.high)
-
-
-def listing(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def loss(drop: float) -> str:
-    if drop != drop:
-        return "how much less than on clean inputs is not known"
-    return f"{abs(drop):.3f} {'less' if drop <= 0 else 'more'} than on clean inputs"
 
 
 def _strongest(contents: Contents) -> str | None:
