@@ -202,8 +202,6 @@ def _log_traceback() -> None:
 
 
 class _Printable(logging.Formatter):
-    """Formatter for messages that may contain text from a model or a file."""
-
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record), lines=True)
 

@@ -89,7 +89,6 @@ def _spec_files(config: pytest.Config) -> Iterator[Path]:
 
 
 def _count(path: Path) -> int:
-    """Number of gates of a spec file; 0 for an invalid one, which has a collection error."""
     from testifai.spec.parsing import read
 
     try:
@@ -239,8 +238,6 @@ class GateItem(pytest.Item):
 
 
 class _Page(TerminalRepr):
-    """A failure in words; its line is shown in pytest's short summary."""
-
     def __init__(self, item: GateItem, line: str, page: str) -> None:
         self.page = page
         self.reprcrash = ReprFileLocation(str(item.path), (item.line or 0) + 1, line)
@@ -279,7 +276,6 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
 
 
 def _file_line(name: str, listed: list[Record]) -> str:
-    """The verdicts of a file's gates, their cost, and their confidence."""
     counts = Counter(facts["status"] for facts in listed)
     stand = ", ".join(f"{counts[status]} {status}" for status in ("holds", "fails", "undecided") if counts[status])
     # Under pytest-xdist one process measures and the others find the result in the cache.

@@ -213,7 +213,6 @@ def _connect_figures(app: Any, runs: Runs) -> None:
 
 
 def _drawn(runs: Runs, data: Record) -> list[object]:
-    """The figures that a page requests, which may be any page."""
     wanted = wish(runs, data)
     drawn = [graph(name, figure) for name, figure in figures.of_view(runs, wanted, dark=data.get("dark") is True)]
     return [*drawn, panels.trends(runs.errors(wanted.run))] if wanted.view == "errors" else drawn

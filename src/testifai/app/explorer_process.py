@@ -104,7 +104,6 @@ def main() -> None:
 
 
 def _begun(path: Path) -> Runs:
-    """The run, once it has an outcome."""
     from testifai.app.state import Runs
 
     while True:

@@ -151,7 +151,6 @@ def plain(figure: theme.Figure) -> Record:
 
 
 def _chosen(runs: Runs, wanted: FigureRequest) -> Mask | None:
-    """The selected tests; None for all of them."""
     tomogram = runs.tomogram(wanted.run)
     if not tomogram.space.listed:
         selection = tomogram.query_engine.selection(wanted.query)

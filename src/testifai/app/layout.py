@@ -128,7 +128,6 @@ def _slider(axis: Axis) -> Component:
 
 
 def _limit(quality: Scores | None) -> list[Component]:
-    """A slider for how plausible inputs must be, if quality was measured."""
     if quality is None or np.isnan(quality.estimate).all():
         return []
     track = Track.of(quality)

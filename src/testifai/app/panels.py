@@ -73,7 +73,6 @@ def watched(found: Answer) -> Component:
 
 
 def guarded(make: Callable[[], Component]) -> Component:
-    """A part of the page, or a one-line message about the error."""
     try:
         return make()
     except InputError as error:
@@ -139,7 +138,6 @@ def test(runs: Runs, run: int, number: int) -> Component:
 
 
 def _places(tomogram: Tomogram, number: int) -> NDArray[np.intp]:
-    """Some that fail, then some that pass, then the first ones."""
     failing = failing_places(tomogram, number, FAILING)
     places = np.arange(tomogram.outcomes.inputs)
     passing = places[tomogram.outcomes.passed(number, places)][:SHOWN]
@@ -148,7 +146,6 @@ def _places(tomogram: Tomogram, number: int) -> NDArray[np.intp]:
 
 
 def _texts(subject: Subject, tomogram: Tomogram, number: int, places: NDArray[np.intp]) -> list[Component]:
-    """Texts, or pairs of them, with their edits marked."""
     tags = {edits.SAME: html.Span, edits.TAKEN: html.Del, edits.PUT: html.Ins}
     shown = []
     for case in cases(subject, tomogram, number, places):
@@ -159,7 +156,6 @@ def _texts(subject: Subject, tomogram: Tomogram, number: int, places: NDArray[np
 
 
 def _framed(parts: list[Component], case: Case) -> Component:
-    """An input with a caption: its number, its label, the prediction and whether it passes."""
     mark = {True: "passes", False: "fails", None: "not tried"}[case.passed]
     truth = f"true {case.label} " if case.label is not None else ""
     words = [] if case.predicted is None else [truth, f"→ {case.predicted} "]
@@ -198,7 +194,6 @@ def trends(found: Explanation) -> Component:
 
 
 def _confusion(subject: Subject, number: int) -> Component:
-    """The confused classes, counted over the first inputs of the visiting order."""
     if not subject.oracle.decides_classes or subject.labels is None:
         return None
     places = np.arange(min(MOST_CONFUSED, len(subject.order)))

@@ -82,7 +82,6 @@ def write_limit(text: str, space: Space, sign: str, limit: float | None) -> str:
 
 
 def _limit(part: Condition, sign: str) -> float | None:
-    """The number that quality is limited by, if a condition does just that."""
     if not isinstance(part, Inequality) or len(part.operands) != 2:
         return None
     one, two = part.operands
@@ -105,7 +104,6 @@ def _joined(parts: tuple[Condition, ...]) -> str:
 
 
 def _axis_of(part: Condition, axes: Mapping[str, Axis]) -> str | None:
-    """The axis whose range a condition is, if it is one."""
     if not isinstance(part, Inequality) or not set(part.operators) <= {"<", "<=", ">", ">=", "=="}:
         return None
     columns = {operand.name for operand in part.operands if isinstance(operand, ColumnName)}
@@ -113,7 +111,6 @@ def _axis_of(part: Condition, axes: Mapping[str, Axis]) -> str | None:
 
 
 def _holds(part: Condition, axis: Axis) -> Bools:
-    """The severities of an axis that satisfy a condition."""
     levels = np.asarray(axis.severities)
     query = queries.Query("", part, frozenset([axis.name]))
     return np.broadcast_to(query.evaluate({axis.name: levels}), levels.shape)

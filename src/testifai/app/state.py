@@ -98,7 +98,6 @@ def as_toml(saved: Sequence[Record]) -> str:
 
 
 def _text(value: str) -> str:
-    """A TOML string: JSON's escapes, and of one more character."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -282,12 +281,10 @@ class FigureRequest:
 
     @property
     def others(self) -> dict[str, int]:
-        """The severities of axes that are not shown."""
         return {name: severity for name, severity in self.at.items() if name not in self.axes}
 
     @property
     def key(self) -> tuple[object, ...]:
-        """A key that is equal for requests whose figures are."""
         if self.view in ("curves", "errors"):
             return self.view, self.run
         if self.view in ("pairs", "tests"):

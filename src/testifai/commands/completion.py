@@ -62,7 +62,6 @@ def perturbations(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _axes(spec: Path) -> list[str]:
-    """The axes in a spec; none if it cannot be read."""
     try:
         space = tomllib.loads(spec.read_text("utf-8")).get("space")
     except (OSError, ValueError):

@@ -159,7 +159,6 @@ class _LocalMeasurement:
         self.about = about(spec, folder, parts.data)
 
     def local(self, run_file: Path, per_class: int) -> Local:
-        """Measure the local robustness under each axis alone."""
         from testifai.locality.measure import local
 
         with self._recorded(run_file) as show:
@@ -238,7 +237,6 @@ def _hunt(
 
 
 def _failures_table(space: Space, found: Hunt) -> str:
-    """Return the failures as .csv, in the order they were found."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     places = [f"{name}_place" for name in space.names] if space.order_sensitive else []

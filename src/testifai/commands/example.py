@@ -167,7 +167,6 @@ def specified(folder: Path, progress: Callable[[Step], None] | None) -> Tomogram
 
 
 def _quoted(path: Path) -> str:
-    """A path as a string of TOML without escapes."""
     return f"'{path}'" if "'" not in str(path) else '"' + str(path).replace("\\", "\\\\") + '"'
 
 

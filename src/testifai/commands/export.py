@@ -69,7 +69,6 @@ def export(
 def _write(
     run_file: Path, out: Path, grid: bool, boxes: bool, inputs: str | None, limit: int | None, spec: Path | None
 ) -> str:
-    """Write what is requested and return the line that says so."""
     from testifai.present import export as files
     from testifai.session.stored_runs import open_measured, open_run
 
@@ -96,7 +95,6 @@ def _sigma(text: str) -> tuple[int, ...]:
 
 
 def _session(source: Path, spec: Path | None) -> Session:
-    """Return the session that a spec describes, or the one of a stored run."""
     from testifai.session import assembly
 
     if source.suffix != ".toml":

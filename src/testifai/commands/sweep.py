@@ -146,7 +146,6 @@ def _recorded(store: Store, axis: str, name: str, identity: Record, measure: Cal
 
 
 def _identity(model: Model, data: Data, perturbation: Perturbation, settings: Record) -> Record:
-    """Return everything that determines the outcomes at a level."""
     from testifai.identity.input_hashes import CODE, own_code
     from testifai.session.compatibility import judged
 

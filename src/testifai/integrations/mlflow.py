@@ -55,7 +55,6 @@ def log(
 
 
 def _page(run_file: Path, folder: Path) -> Path:
-    """Write the report of a run file into a folder."""
     from testifai.report.contents import gather
     from testifai.report.page import render
     from testifai.support.files import write_bytes

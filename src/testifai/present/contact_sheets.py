@@ -144,7 +144,6 @@ def _fitted(image: Image) -> tuple[int, int]:
 
 
 def _example_of(composite: Composite) -> Image:
-    """A digit only if every step is one for digits."""
     other = [step.name for step, _ in composite if suite_of(step.name) != "mnist_c"]
     return example(other[0] if other else composite[0][0].name)
 

@@ -50,7 +50,6 @@ def show(found: Explanation, top: int, agreement: Agreement | None, *, by_class:
 
 
 def show_beliefs(given: RecordLike, beliefs: Sequence[Belief], notes: Sequence[str]) -> None:
-    """Print the probable states of each variable."""
     console = terminal.console()
     said = ", ".join(f"{name} = {state}" for name, state in given.items())
     console.print(f"given {said}, with 95 % intervals:", markup=False, soft_wrap=True)

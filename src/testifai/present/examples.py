@@ -64,7 +64,6 @@ def _stretches(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, st
 
 
 def _shortened(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """The pieces without the middle of long stretches that are the same."""
     if sum(len(piece.text) for piece in pieces) <= MOST_TEXT:
         return tuple(pieces)
     kept = []

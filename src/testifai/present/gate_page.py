@@ -70,7 +70,6 @@ def _why(measured: GatedRun, verdict: Verdict) -> str:
 
 
 def _needed(measured: GatedRun, verdict: Verdict) -> str:
-    """What would decide an undecided gate."""
     more, room = measured.lacking(verdict)
     if room == 0:
         return "every input was tried on these tests; only more data can decide it"

@@ -78,7 +78,6 @@ def _worst(answer: Answer) -> str:
 
 
 def _bar(value: float) -> str:
-    """A rate followed by a bar of its length."""
     if value != value:
         return rate(value)
     style = f"display:inline-block;height:.6em;width:{BAR * value:.2f}em;background:currentColor;opacity:.35"

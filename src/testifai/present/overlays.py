@@ -76,7 +76,6 @@ def wanted(expected: Boxes, name: Name) -> list[Mark]:
 
 
 def in_words(drawn: Sequence[Mark]) -> str:
-    """Number of boxes of each kind."""
     counts = Counter(mark.kind for mark in drawn)
     return ", ".join(f"{counts[kind]} {kind}" for kind in COLOURS if counts[kind]) or "nothing expected, nothing found"
 
@@ -122,7 +121,6 @@ def with_map(image: Image, labels: Array, expected: Array | None, void: int, lar
 
 
 def _fitted(image: Image, largest: int) -> tuple[Image, float]:
-    """A copy in RGB, shrunk or, if tiny, enlarged by an integer, and the scale."""
     colour = np.stack([image] * 3, axis=-1) if image.ndim == 2 else image
     scale = largest / max(colour.shape[:2])
     scale = max(1, int(scale)) if scale >= 1 else scale
@@ -145,7 +143,6 @@ def _outline(picture: Image, box: Sequence[int], colour: tuple[int, ...], *, das
 
 
 def _tag(picture: Image, words: str, left: int, top: int, colour: tuple[int, ...]) -> None:
-    """Draw words on a ground above a box, or within it if there is no room."""
     text, font = words.encode("ascii", "replace").decode(), cv2.FONT_HERSHEY_SIMPLEX  # OpenCV's letters are those
     (width, height), below = cv2.getTextSize(text, font, TEXT, 1)
     left = max(0, min(left, picture.shape[1] - width - 4))

@@ -183,7 +183,6 @@ def _headline(answer: Answer) -> str:
 
 
 def _fitting(figure: theme.Figure) -> theme.Figure:
-    """The figure with titles that break where a narrow page ends, and room for their lines."""
     title = figure.layout.title
     title.text = theme.folded(title.text, 46)
     subtitle = theme.folded(title.subtitle.text or "", 58)

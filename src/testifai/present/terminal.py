@@ -79,7 +79,6 @@ def _width(out: Console, table: Table) -> int:
 
 
 def _piece(table: Table, columns: list[int]) -> Table:
-    """The first column and some others."""
     chosen = [table.columns[place] for place in (0, *columns)]
     heads = [Column(one.header, justify=one.justify, header_style=one.header_style) for one in chosen]
     made = Table(*heads, pad_edge=table.pad_edge, box=table.box)
@@ -183,7 +182,6 @@ def extent(tomogram: Tomogram) -> str:
 
 
 def spent(tomogram: Tomogram) -> str:
-    """The cost of a run."""
     return f"{tomogram.inferences:,} inferences on {tomogram.outcomes.inputs:,} inputs"
 
 
@@ -255,7 +253,6 @@ def worst(space: Space, found: Answer, quantity: str = "robustness") -> Table:
 
 
 def _estimates(title: str, head: str, quantity: str, rows: Iterable[tuple[str, float, float, float]]) -> Table:
-    """A row for every name and its estimate with bounds."""
     table = table_of(title, (head, "left"), quantity, "95 % interval")
     for name, estimate, low, high in rows:
         table.add_row(name, rate(estimate), interval(low, high))
@@ -293,7 +290,6 @@ def _by_number(
     answers: Mapping[int, Answer],
     *more: tuple[str, Callable[[int, Answer], str]],
 ) -> Table:
-    """A row for each value of a column of the space, with further cells by name."""
     pooled, ids = tomogram.estimator.pooled, tomogram.estimator.measured_ids
     values = tomogram.space.columns_of(tomogram.space.matrix(ids))[column]
     _, trials = tomogram.outcomes.counts(ids)
@@ -380,7 +376,6 @@ def trust(tomogram: Tomogram) -> Record:
 
 
 def precedence(tomogram: Tomogram) -> list[str]:
-    """The better order of two perturbations; no lines if the run does not distinguish orders."""
     found = precedences(tomogram)
     if found is None:
         return []

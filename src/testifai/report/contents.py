@@ -144,7 +144,6 @@ def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6, s
 
 
 def _errors(tomogram: Tomogram) -> Explanation | None:
-    """The error summary of a run that kept predictions: a fraction of a second for up to `MOST_CLASSES`."""
     if not tells_confusions(tomogram, MOST_CLASSES):
         return None
     from testifai.locality.explain import explain

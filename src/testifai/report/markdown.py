@@ -86,7 +86,6 @@ def _folded(title: str, note: str, content: str) -> str:
 
 
 def _limited(parts: list[str]) -> str:
-    """As many whole parts as fit into a comment."""
     text = ""
     for number, part in enumerate(parts):
         longer = f"{text}{part}\n\n"

@@ -86,7 +86,6 @@ def css_text(text: str) -> Any:
 
 
 def _drawings(views: list[Drawing]) -> str:
-    """Data and both layouts of each figure, as JSON for a script element."""
     found = {}
     for view in views:
         light = json.loads(view.figure.to_json())
@@ -175,7 +174,6 @@ def figures(contents: Contents) -> dict[str, list[Drawing]]:
 
 
 def _voxel_views(contents: Contents) -> list[tuple[str, theme.Figure | None]]:
-    """All tests and the weakest region of a space with three axes; every triple of axes of a larger one."""
     tomogram, names = contents.tomogram, contents.tomogram.space.names
     if min(len(names), tomogram.space.max_order) < 3:
         return []
@@ -196,7 +194,6 @@ def _voxel_views(contents: Contents) -> list[tuple[str, theme.Figure | None]]:
 
 
 def _affordable(contents: Contents, size: int, most: int) -> Iterator[tuple[str, ...]]:
-    """Choices of `size` axes that can be combined, until `most` cells are used up."""
     space = contents.tomogram.space
     if space.max_order < size:
         return

@@ -146,7 +146,6 @@ def predicts_nothing(tomogram: Tomogram) -> bool:
 
 
 def _strongest(contents: Contents) -> str | None:
-    """The axis that alone costs most at its highest severity."""
     tomogram = contents.tomogram
     names = tomogram.space.names
     alone = {
@@ -162,7 +161,6 @@ def _strongest(contents: Contents) -> str | None:
 
 
 def _name(value: Any) -> str:
-    """The name of a component, with its options."""
     if isinstance(value, dict):
         named = value.get("use") or value.get("name") or "own"
         options = ", ".join(

@@ -70,7 +70,6 @@ def _alone(tomogram: Tomogram, name: str) -> list[Point]:
 
 
 def _curve(name: str, points: Sequence[Point], colour: int) -> list[Record]:
-    """A line with its band; a point without an interval has none."""
     place = colour % len(theme.SERIES)
     x, symbol = [point.at for point in points], theme.SYMBOLS[place]
     words = [

@@ -201,7 +201,6 @@ def by_order(tomogram: Tomogram, *, dark: bool = False) -> theme.Figure:
 
 
 def _by_order(tomogram: Tomogram) -> tuple[Ids, RateTable]:
-    """All tests or, of more than are listed, some of each order."""
     space = tomogram.space
     if space.listed or not tomogram.estimator.predicts():
         return tomogram.estimator.sample

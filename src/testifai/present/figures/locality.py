@@ -162,7 +162,6 @@ def _stroke(x: object, y: object, colour: str, width: float, words: str = "") ->
 
 
 def _nodes(nodes: Sequence[tuple[int, float, str, Rates | None]]) -> Record:
-    """Names next to or above their marks, with the estimate if there is one."""
     sides = {0: "middle left", max((node[0] for node in nodes), default=0): "middle right"}
     known = [rates.rate for *_, rates in nodes if rates is not None]
     marks: Record = {"size": 14, "color": theme.NEUTRAL}
@@ -182,7 +181,6 @@ def _nodes(nodes: Sequence[tuple[int, float, str, Rates | None]]) -> Record:
 def _graph(
     traces: list[Record], columns: Sequence[str], height: float, title: str, subtitle: str, **options: Any
 ) -> theme.Figure:
-    """Nodes in columns, named at the top."""
     hidden = {"showgrid": False, "zeroline": False, "showline": False}
     return theme.figure(
         traces,
@@ -199,7 +197,6 @@ def _graph(
 
 
 def _bend(start: tuple[int, float], end: tuple[int, float]) -> tuple[Floats, Floats]:
-    """A curve that leaves and arrives level."""
     along = np.linspace(0, 1, BEND)
     return start[0] + (end[0] - start[0]) * along, start[1] + (end[1] - start[1]) * (1 - np.cos(np.pi * along)) / 2
 

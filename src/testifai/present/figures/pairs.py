@@ -176,7 +176,6 @@ class _Matrix:
         }
 
     def _side(self, place: int, *, named: bool) -> Record:
-        """One side of a panel; names and severities are at the edges of the figure only."""
         levels = self.levels(place)
         text = theme.plain(self.names[place] if named else "")
         title: Record = {"text": text, "standoff": 6}
@@ -186,7 +185,6 @@ class _Matrix:
         return {**theme.positions(levels), "range": range_, "showticklabels": named, "title": title}
 
     def _colours(self, colours: Record, start: float, title: str) -> Record:
-        """A colour axis with its bar below the panels."""
         bar = {
             **colours["colorbar"], "orientation": "h", "x": start, "xanchor": "left", "len": 0.46, "nticks": 5,
             "y": 0, "yref": "container", "yanchor": "bottom",
