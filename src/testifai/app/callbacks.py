@@ -253,11 +253,7 @@ def is_test(test: object, runs: Runs) -> TypeGuard[int]:
 
 
 def apart(picked: list[str], place: int, names: tuple[str, ...]) -> list[object]:
-    """No axis twice: a dropdown whose axis was picked in another one takes an axis that is free.
-
-    >>> apart(["fog", "fog", "night"], 0, ("fog", "rain", "night"))
-    ['fog', 'rain', 'night']
-    """
+    """No axis twice: a dropdown whose axis was picked in another one takes an axis that is free."""
     free = [name for name in names if name not in picked]
     return [
         free[0] if number != place and name == picked[place] and free else name for number, name in enumerate(picked)

@@ -87,7 +87,12 @@ class ExplorerProcess:
 def main() -> None:
     """Serve the page in its own process: of a run file, on a port or, if it is taken, another one."""
     path, port = Path(sys.argv[1]), int(sys.argv[2])
-    threading.Thread(target=_end_with_the_run, daemon=True).start()
+
+    def end_with_the_run() -> None:
+        sys.stdin.read()
+        os._exit(0)  # there is nothing to be put in order
+
+    threading.Thread(target=end_with_the_run, daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(NICER)
     from testifai.app.server import build, listen
@@ -111,11 +116,6 @@ def _begun(path: Path) -> Runs:
             return Runs([path])
         except InputError:
             time.sleep(WAIT)
-
-
-def _end_with_the_run() -> None:
-    sys.stdin.read()
-    os._exit(0)  # there is nothing to be put in order
 
 
 if __name__ == "__main__":

@@ -83,7 +83,11 @@ def sweep(
     loaded, folder = common.with_workers(common.read_spec(spec), workers), spec.resolve().parent
     chosen = _chosen(loaded, folder, perturbation)
     ends = _ends(levels, len(chosen))
-    options: Record = {"levels": ends, "curvature": _curvature(curvature), "points": points, "narrowest": narrowest}
+    try:
+        curve = curvature if curvature == "auto" else float(curvature)
+    except ValueError:
+        raise InputError(f'--curvature: expected a number or "auto", got {curvature!r}') from None
+    options: Record = {"levels": ends, "curvature": curve, "points": points, "narrowest": narrowest}
     if calibrate:
         options["drops"] = drops or DROPS
     else:
@@ -191,13 +195,6 @@ def _ends(text: str | None, count: int) -> tuple[float, float] | None:
     except ValueError:
         raise InputError(f"--levels: expected FIRST,LAST such as 0,0.3, got {text!r}") from None
     return first, last
-
-
-def _curvature(text: str) -> float | str:
-    try:
-        return text if text == "auto" else float(text)
-    except ValueError:
-        raise InputError(f'--curvature: expected a number or "auto", got {text!r}') from None
 
 
 def _draw(plot: Path, found: dict[str, Result]) -> list[Path]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from testifai.errors import InputError
 from testifai.gates.verdicts import Verdict
@@ -39,7 +38,13 @@ def log(
             raise InputError(f"mlflow: {file} does not exist and cannot be logged")
     with TemporaryDirectory(prefix="testifai-mlflow-") as folder:
         if run_file is not None:
-            listed.append(_page(Path(run_file), Path(folder)))
+            from testifai.report.contents import gather
+            from testifai.report.page import render
+            from testifai.support.files import write_bytes
+
+            page = Path(folder) / f"{Path(run_file).stem}.html"
+            write_bytes(page, render(gather(Path(run_file))).encode())
+            listed.append(page)
         try:
             if experiment is not None:
                 mlflow.set_experiment(experiment)
@@ -54,21 +59,14 @@ def log(
             raise InputError(f"mlflow: {' '.join(str(error).split())}") from error
 
 
-def _page(run_file: Path, folder: Path) -> Path:
-    from testifai.report.contents import gather
-    from testifai.report.page import render
-    from testifai.support.files import write_bytes
-
-    page = folder / f"{run_file.stem}.html"
-    write_bytes(page, render(gather(run_file)).encode())
-    return page
-
-
 def parameters(tomogram: Tomogram) -> dict[str, str]:
     """The settings of the run, as short texts."""
     identity = tomogram.provenance.get("identity") or {}
     kept = ("model", "data", "strategy", "surrogate", "stopping", "oracle", "population", "seed")
-    found = {key: _text(identity[key]) for key in kept if identity.get(key) is not None}
+    found = {}
+    for key in kept:
+        if (value := identity.get(key)) is not None:
+            found[key] = (value if isinstance(value, str) else json.dumps(value, sort_keys=True))[:LONGEST]
     environment = tomogram.provenance.get("environment") or {}
     versions = {"testifai": str(environment["testifai"])} if "testifai" in environment else {}
     return {
@@ -97,8 +95,3 @@ def metrics(tomogram: Tomogram, verdicts: Iterable[Verdict] = ()) -> dict[str, f
 
 def _answer(name: str, answer: Answer) -> dict[str, float]:
     return {name: answer.robustness, f"{name}_low": answer.low, f"{name}_high": answer.high}
-
-
-def _text(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    return text[:LONGEST]

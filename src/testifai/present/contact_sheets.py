@@ -63,7 +63,12 @@ def compose(perturbations: Sequence[Perturbation], image: Image | None = None) -
 
 def compose_steps(composites: Sequence[Composite], image: Image | None = None) -> Image:
     """The sheet of composites as an RGB image: under each cell the step that was applied last."""
-    rows = [_steps(composite, _example_of(composite) if image is None else image) for composite in composites]
+    rows = []
+    for composite in composites:
+        # A digit only if every step is one for digits.
+        other = [step.name for step, _ in composite if suite_of(step.name) != "mnist_c"]
+        shown = example(other[0] if other else composite[0][0].name) if image is None else image
+        rows.append(_steps(composite, shown))
     cell = cell_size([row[0][1] for row in rows])
     down = cell[0] + LINE + GAP
     across = max(cell[1], text_width([label for row in rows for label, _ in row])) + GAP
@@ -141,11 +146,6 @@ def _fitted(image: Image) -> tuple[int, int]:
     height, width = image.shape[:2]
     scale = np.clip(max(height, width), SMALLEST, LARGEST) / max(height, width)
     return max(1, round(height * scale)), max(1, round(width * scale))
-
-
-def _example_of(composite: Composite) -> Image:
-    other = [step.name for step, _ in composite if suite_of(step.name) != "mnist_c"]
-    return example(other[0] if other else composite[0][0].name)
 
 
 def _steps(composite: Composite, image: Image) -> list[tuple[str, Image]]:

@@ -34,7 +34,11 @@ def show(found: Explanation, top: int, agreement: Agreement | None, *, by_class:
     for name, one in rates.items():
         console.print(f"{name}: [bold]{terminal.rate(one.rate)}[/bold] ({terminal.interval(one.low, one.high)})")
     if agreement is not None:
-        console.print(_measured(agreement))
+        table = _table("global robustness", ["under"], ["predicted", "", "measured", ""])
+        both = (agreement.told.by_condition, agreement.seen.by_condition)
+        for place, name in enumerate(agreement.conditions):
+            table.add_row(escape(name), *(cell for one in both for cell in _cells(one, place)))
+        console.print(table)
         for line in agreement.statements()[:MOST_STATEMENTS]:
             console.print(line, markup=False, soft_wrap=True)
     shown = found.trends[:top]
@@ -64,14 +68,6 @@ def show_beliefs(given: RecordLike, beliefs: Sequence[Belief], notes: Sequence[s
     console.print(table)
     for note in notes:
         console.print(f"note: {note}", markup=False)
-
-
-def _measured(found: Agreement) -> Table:
-    table = _table("global robustness", ["under"], ["predicted", "", "measured", ""])
-    told, seen = found.told.by_condition, found.seen.by_condition
-    for place, name in enumerate(found.conditions):
-        table.add_row(escape(name), *(cell for one in (told, seen) for cell in _cells(one, place)))
-    return table
 
 
 def _confidences(found: Confidences, *, by_class: bool) -> Table:

@@ -222,14 +222,7 @@ def thumbs(original: Any, changed: Any) -> tuple[Thumb, Thumb]:
 
 
 def row_thumbs(table: Table, original: Any, changed: Any) -> tuple[Thumb, Thumb]:
-    """Both versions of a row of a table, a line for each column; of many columns, those that differ first.
-
-    >>> from testifai.data.table_columns import Column, learn
-    >>> rows = np.array([[30.0, 0.0], [31.0, 0.0]])
-    >>> left, right = row_thumbs(learn([Column("age"), Column("sex", "category", ("f", "m"))], rows), *rows)
-    >>> left.text, right.text, right.pieces[0]
-    ('age 30\\nsex f', 'age 31\\nsex f', (Piece(text='age ', edited=False), Piece(text='31', edited=True)))
-    """
+    """Both versions of a row of a table, a line for each column; of many columns, those that differ first."""
     differs = ~((original == changed) | (np.isnan(original) & np.isnan(changed)))
     order = np.argsort(~differs, kind="stable")[:MOST_COLUMNS]
     shown = np.sort(order) if len(differs) <= MOST_COLUMNS else order

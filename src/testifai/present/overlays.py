@@ -169,18 +169,13 @@ def drawn(
 ) -> list[Drawn] | None:
     """Images at some places of the visiting order; None if the oracle evaluates neither boxes nor label maps."""
     draw = DRAWINGS.get(type(subject.oracle))
-    pictures = list(map(_pictures, originals, changed))
-    if draw is None or None in pictures:
+    images = [[as_image(np.asarray(one)) for one in batch] for batch in (originals, changed)]
+    if draw is None or any(image is None for batch in images for image in batch):
         return None
     expected = _expected(subject, places, originals)
     moved = subject.moved(expected, np.full(len(places), test), places)
     outputs = subject.infer(changed, test)
-    return draw(subject.oracle, outputs, expected, moved, pictures, name)
-
-
-def _pictures(original: Any, changed: Any) -> tuple[Image, Image] | None:
-    one, two = as_image(np.asarray(original)), as_image(np.asarray(changed))
-    return None if one is None or two is None else (one, two)
+    return draw(subject.oracle, outputs, expected, moved, list(zip(*images, strict=True)), name)
 
 
 def _expected(subject: Subject, places: NDArray[np.intp], originals: Any) -> Array:

@@ -93,19 +93,7 @@ MOST_MAPS = 3
 
 
 def blocks(tomogram: Tomogram) -> list[str]:
-    """Maps of the last two axes, side by side for a few severities of the first of three; other axes are off.
-
-    >>> import testifai as ta
-    >>> add = ta.Perturbation("add", lambda x, by, rng: x + by, range(3))
-    >>> model, rows = lambda x: (x[:, 0] < 8).astype(int), np.arange(8.0)[:, None]
-    >>> space = ta.Space({"fade": add, "blur": add})
-    >>> run = ta.scan(model, (rows, model(rows)), space, strategy="full", surrogate="none")
-    >>> print("\\n".join(blocks(run)))
-    fade 0 ████▓▓
-         1 ██▓▓▒▒
-         2 ▓▓▒▒▒▒
-      blur 0 1 2
-    """
+    """Maps of the last two axes, side by side for a few severities of the first of three; other axes are off."""
     space = tomogram.space
     down, across = space.axes[-2], space.axes[-1]
     estimate = tomogram.estimate

@@ -74,11 +74,7 @@ def fill_plain(template: str, **what: Any) -> str:
 
 
 def css_text(text: str) -> Any:
-    """Text as a string of CSS inside a style element: characters that could end either are escaped.
-
-    >>> print(css_text('a "b"</style>'))
-    "a \\22 b\\22 \\3c \\2f style\\3e "
-    """
+    """Text as a string of CSS inside a style element: characters that could end either are escaped."""
     from markupsafe import Markup
 
     plain = "".join(one if one in " ._-" or one.isalnum() else f"\\{ord(one):x} " for one in text)

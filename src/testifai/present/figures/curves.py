@@ -90,7 +90,9 @@ def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], colour
     """An area between bounds, with gaps where there are none."""
     edge_x: list[float | None] = []
     edge_y: list[float | None] = []
-    for start, stop in finite_runs(low, high):
+    known = [not (math.isnan(a) or math.isnan(b)) for a, b in zip(low, high, strict=True)]
+    edges = np.flatnonzero(np.diff([False, *known, False])).tolist()
+    for start, stop in zip(edges[::2], edges[1::2], strict=True):
         edge_x += [*x[start:stop], *reversed(x[start:stop]), None]
         edge_y += [*low[start:stop], *reversed(high[start:stop]), None]
     return {
@@ -98,13 +100,6 @@ def band(x: Sequence[float], low: Sequence[float], high: Sequence[float], colour
         "fillcolor": theme.translucent(colour, 0.2), "line": {"width": 0}, "hoverinfo": "skip", "legendgroup": group,
         "showlegend": False,
     }  # fmt: skip
-
-
-def finite_runs(low: Sequence[float], high: Sequence[float]) -> list[tuple[int, int]]:
-    """The stretches of points that have both bounds, as (start, stop)."""
-    known = [not (math.isnan(a) or math.isnan(b)) for a, b in zip(low, high, strict=True)]
-    edges = np.flatnonzero(np.diff([False, *known, False])).tolist()
-    return list(zip(edges[::2], edges[1::2], strict=True))
 
 
 def _figure(

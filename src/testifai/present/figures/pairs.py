@@ -106,16 +106,12 @@ class _Matrix:
     tomogram: Tomogram
     names: Sequence[str]
 
-    @property
-    def count(self) -> int:
-        return len(self.names)
-
     def levels(self, place: int) -> tuple[int, ...]:
         return self.tomogram.space[self.names[place]].severities
 
     def on(self, row: int, column: int) -> dict[str, str]:
         """The axes of a panel, as plotly names them."""
-        number = row * self.count + column + 1
+        number = row * len(self.names) + column + 1
         suffix = "" if number == 1 else str(number)
         return {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
 
@@ -142,7 +138,7 @@ class _Matrix:
             shown,
             [["" if math.isnan(value) else form % value for value in line] for line in shown.tolist()],
             hover.tolist(),
-            written=self.count <= FEW_AXES and max(values.shape) <= MOST_WRITTEN,
+            written=len(self.names) <= FEW_AXES and max(values.shape) <= MOST_WRITTEN,
             customdata=first,
             coloraxis="coloraxis2" if above else "coloraxis",
             xgap=1,
@@ -155,18 +151,18 @@ class _Matrix:
         from plotly.subplots import make_subplots
 
         spacing = {"horizontal_spacing": GAP, "vertical_spacing": GAP}
-        axes: Record = make_subplots(self.count, self.count, **spacing).layout.to_plotly_json()
+        axes: Record = make_subplots(len(self.names), len(self.names), **spacing).layout.to_plotly_json()
         del axes["template"]
-        for row in range(self.count):
-            for column in range(self.count):
+        for row in range(len(self.names)):
+            for column in range(len(self.names)):
                 x, y = (name.replace("x", "xaxis").replace("y", "yaxis") for name in self.on(row, column).values())
-                axes[x] |= self._side(column, named=row == self.count - 1)
+                axes[x] |= self._side(column, named=row == len(self.names) - 1)
                 axes[y] |= self._side(row, named=column == 0)
                 if row == column:
                     axes[y] |= RATES
-                elif row == 0 and column == self.count - 1:
+                elif row == 0 and column == len(self.names) - 1:
                     axes[y] |= {"side": "right", "showticklabels": True}  # the first row has rates on its left
-        if self.count == 1:
+        if len(self.names) == 1:
             return axes
         quantity = self.tomogram.settings.quantity
         return {
@@ -179,7 +175,7 @@ class _Matrix:
         levels = self.levels(place)
         text = theme.plain(self.names[place] if named else "")
         title: Record = {"text": text, "standoff": 6}
-        if self.count > FEW_AXES:  # little room: smaller, on several lines
+        if len(self.names) > FEW_AXES:  # little room: smaller, on several lines
             title |= {"text": text.replace("_", "_<br>"), "font": {"size": 11}}
         range_ = [-0.5, len(levels) - 0.5]
         return {**theme.positions(levels), "range": range_, "showticklabels": named, "title": title}

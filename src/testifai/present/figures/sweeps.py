@@ -107,7 +107,8 @@ def sweep_curves(name: str, found: Sequence[RecordLike], *, dark: bool = False) 
     """The accuracy of one perturbation over its level, with the thresholds and the levels that are not settled."""
     one = max(found, key=lambda sweep: len(sweep["levels"]))  # the same levels serve all thresholds
     levels = one["levels"]
-    accuracies, lows, highs = (_numbers(one[name]) for name in ("accuracies", "lows", "highs"))
+    # None is unknown.
+    accuracies, lows, highs = (np.array(one[key], float).tolist() for key in ("accuracies", "lows", "highs"))
     words = [
         f"level {level:.4g}<br>{theme.estimate_text(*numbers)}"
         for level, *numbers in zip(levels, accuracies, lows, highs, strict=True)
@@ -152,14 +153,6 @@ def sweep_text(found: RecordLike) -> str:
 
 
 def crossed(levels: Sequence[float]) -> str:
-    """The levels at which accuracy crosses the threshold.
-
-    >>> crossed([0.25, 0.5]), crossed([])
-    ('0.25, 0.5', 'never')
-    """
+    """The levels at which accuracy crosses the threshold."""
     shown = ", ".join(f"{level:.4g}" for level in levels[:MOST_CROSSINGS])
     return shown + (" …" if len(levels) > MOST_CROSSINGS else "" if shown else "never")
-
-
-def _numbers(values: Sequence[float | None]) -> list[float]:
-    return [math.nan if value is None else float(value) for value in values]

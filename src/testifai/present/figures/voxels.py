@@ -9,21 +9,13 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.present import theme
-from testifai.present.figures.heatmaps import (
-    MEASURED,
-    PART,
-    PREDICTED,
-    SOURCES,
-    UNKNOWN,
-    Projection,
-    others_text,
-    project,
-)
+from testifai.present.figures import heatmaps
+from testifai.present.figures.heatmaps import SOURCES, Projection, others_text, project
 from testifai.support.types import Record
 from testifai.tomogram import Tomogram
 from testifai.tomogram.lowest_tests import Mask
 
-SIDE = {MEASURED: 0.74, PART: 0.58, PREDICTED: 0.38}  # of a cube, as a share of a cell
+SIDE = {heatmaps.MEASURED: 0.74, heatmaps.PART: 0.58, heatmaps.PREDICTED: 0.38}  # of a cube, as a share of a cell
 
 CORNERS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) / 2
 # Two triangles for each of the six faces, as places of `CORNERS`.
@@ -51,11 +43,11 @@ def voxels(
     if len(names) != 3 or len(set(names)) != 3:
         raise InputError(f"axes: a voxel view needs three different axes, got {', '.join(names) or 'none'}")
     seen = project(tomogram, names, at=at, chosen=chosen)
-    cells = np.argwhere((seen.tests > 0) & (seen.source != UNKNOWN))
+    cells = np.argwhere((seen.tests > 0) & (seen.source != heatmaps.UNKNOWN))
     kinds = seen.source[tuple(cells.T)]
     groups = {kind: cells[kinds == kind] for kind in SIDE}
     traces = [_cubes(seen, group, kind) for kind, group in groups.items() if len(group)]
-    rest = np.argwhere((seen.tests == 0) | (seen.source == UNKNOWN))
+    rest = np.argwhere((seen.tests == 0) | (seen.source == heatmaps.UNKNOWN))
     if len(rest):
         x, y, z = rest.T
         marker = {"size": 2, "color": theme.NEUTRAL, "opacity": 0.6}
