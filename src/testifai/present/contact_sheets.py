@@ -65,7 +65,6 @@ def compose_steps(composites: Sequence[Composite], image: Image | None = None) -
     """The sheet of composites as an RGB image: under each cell the step that was applied last."""
     rows = []
     for composite in composites:
-        # A digit only if every step is one for digits.
         other = [step.name for step, _ in composite if suite_of(step.name) != "mnist_c"]
         shown = example(other[0] if other else composite[0][0].name) if image is None else image
         rows.append(_steps(composite, shown))

@@ -107,7 +107,6 @@ def sweep_curves(name: str, found: Sequence[RecordLike], *, dark: bool = False) 
     """The accuracy of one perturbation over its level, with the thresholds and the levels that are not settled."""
     one = max(found, key=lambda sweep: len(sweep["levels"]))  # the same levels serve all thresholds
     levels = one["levels"]
-    # None is unknown.
     accuracies, lows, highs = (np.array(one[key], float).tolist() for key in ("accuracies", "lows", "highs"))
     words = [
         f"level {level:.4g}<br>{theme.estimate_text(*numbers)}"
