@@ -86,7 +86,7 @@ class Program(CommandGroup):
 
 
 def _load(name: str) -> Any:
-    """Return a command; raise InputError if it is another package's and cannot be used."""
+    """Return a command; raise InputError if another package's cannot be used."""
     found = COMMANDS[name]
     try:
         if not isinstance(found, typer.Typer):
@@ -113,8 +113,7 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _root(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
 ) -> None:
     if version:
         from testifai.support.version import VERSION
@@ -144,7 +143,10 @@ def main() -> None:
     if code == INTERRUPTED:
         # A second Ctrl-C has nothing left to stop, and would only end the process with a traceback.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _leave_batches(code)
+        if any(thread.daemon and thread.name.startswith("testifai-") for thread in threading.enumerate()):
+            # A batch is still in flight: Python would free the model while it is in use.
+            streams.flush()
+            os._exit(code)
     sys.exit(code)
 
 
@@ -156,7 +158,8 @@ def _run(arguments: list[str]) -> int:
         _log_traceback()
         return _fail(str(error), 2)
     except USAGE_PROBLEM as error:
-        return _fail(_usage(error), 2)
+        usage: Any = error
+        return _fail(f"{usage.format_message()} (see testifai --help)", 2)
     except Stopped as stopped:
         print(f"\n{printable(stopped)}", file=sys.stderr)
         return INTERRUPTED
@@ -198,22 +201,9 @@ def _log_traceback() -> None:
         logging.getLogger("testifai").debug("where it came from", exc_info=True)
 
 
-def _leave_batches(code: int) -> None:
-    """Exit now if a batch is still in flight: Python would free the model while it is in use."""
-    if any(thread.daemon and thread.name.startswith("testifai-") for thread in threading.enumerate()):
-        streams.flush()
-        os._exit(code)
-
-
 class _Printable(logging.Formatter):
-    """Formatter for messages that may contain text from a model or a file."""
-
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record), lines=True)
-
-
-def _usage(error: Any) -> str:
-    return f"{error.format_message()} (see testifai --help)"
 
 
 def _fail(message: str, code: int) -> int:

@@ -1,12 +1,10 @@
-"""The pytest plug-in: files `*.testifai.toml` are collected, and every gate in them is one test.
-
-Nothing of testifai's own machinery is imported before such a file, or the `testifai` fixture, is met.
-"""
+"""The pytest plug-in: every gate in `*.testifai.toml` is a test. Before one is collected, little is imported."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -29,26 +27,20 @@ if TYPE_CHECKING:
 
 SUFFIX = ".testifai.toml"
 CORRECTIONS = ("file", "project", "none")
-PROPERTY = "testifai_"  # what a gate's report says of it, for --junit-xml and for the summary
+PROPERTY = "testifai_"  # prefix of the facts in a gate's report, for --junit-xml and for the summary
 MARK = re.compile(r"^\s*\[\[\s*gate\s*\]\]", re.MULTILINE)
 
-# What has been measured in this process, or why it could not be
-_RESULTS = pytest.StashKey[dict[Path, "GatedRun | InputError"]]()
-# What became of the reports, a line each
-_WRITTEN = pytest.StashKey[list[str]]()
-# How many gates the project has, where it was asked for
-_GATES = pytest.StashKey[int]()
+_RESULTS = pytest.StashKey[dict[Path, "GatedRun | InputError"]]()  # of this process
+_WRITTEN = pytest.StashKey[list[str]]()  # a line for each report
+_GATES = pytest.StashKey[int]()  # number of gates of the project
 
 
 class GateError(Exception):
-    """A gate that fails or is undecided, with the page that says why."""
+    """A gate that fails or is undecided, with the page that explains it."""
 
     def __init__(self, line: str, page: str) -> None:
         super().__init__(line)
         self.page = page
-
-
-# -- options ----------------------------------------------------------------------------------------------------------
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _sharing(config: pytest.Config) -> int | None:
-    """How many gates share the risk of a wrong decision; None: those of each file."""
+    """Number of gates that share the risk of a wrong decision; None: the gates of each file."""
     chosen = config.getini("testifai_correction")
     if chosen != "project":
         return 1 if chosen == "none" else None
@@ -88,19 +80,15 @@ def _sharing(config: pytest.Config) -> int | None:
 
 
 def _spec_files(config: pytest.Config) -> Iterator[Path]:
-    """Every spec file below the root, whichever are selected: what a gate must show must not hang on that."""
+    """Every spec file below the root: the requirement of a gate must not depend on the selection of tests."""
     skipped = config.getini("norecursedirs")
     for folder, below, files in os.walk(config.rootpath):
-        below[:] = [
-            name
-            for name in below
-            if not any(fnmatch(name, pattern) for pattern in skipped) and not Path(folder, name, "pyvenv.cfg").is_file()
-        ]
+        kept = [name for name in below if not any(fnmatch(name, pattern) for pattern in skipped)]
+        below[:] = [name for name in kept if not Path(folder, name, "pyvenv.cfg").is_file()]
         yield from (Path(folder, name) for name in files if name.endswith(SUFFIX))
 
 
 def _count(path: Path) -> int:
-    """The gates of a spec file; one with a mistake has none, and its own collection error."""
     from testifai.spec.parsing import read
 
     try:
@@ -117,34 +105,26 @@ def _cache_folder(config: pytest.Config) -> Path:
     return Path(cache.mkdir("testifai")) if cache is not None else config.rootpath / ".testifai_cache"
 
 
-# -- measuring --------------------------------------------------------------------------------------------------------
-
-
 def _measured(config: pytest.Config, path: Path) -> GatedRun:
-    """What a spec file asks for, once per process and, but for --testifai-update, only if it is not in the cache."""
-    results = config.stash[_RESULTS]
-    path = path.resolve()
+    """The results of a spec file, measured once per process and, without --testifai-update, only if not cached."""
+    from testifai.gates.runner import measure
+    from testifai.spec.parsing import read
+
+    results, path = config.stash[_RESULTS], path.resolve()
     if path not in results:
-        results[path] = _measure(config, path)
+        # Under pytest-xdist all processes of one call share this word, so that only the first of them measures again.
+        word = getattr(config, "workerinput", {}).get("testrunuid") or uuid4().hex
+        again = word if config.getoption("testifai_update") else None
+        name = path.name.removesuffix(".toml").removesuffix(".testifai")
+        try:
+            folder = _cache_folder(config)
+            results[path] = measure(read(path), path.parent, folder, name=name, sharing=_sharing(config), again=again)
+        except InputError as error:
+            results[path] = error
     found = results[path]
     if isinstance(found, InputError):
         raise found.with_traceback(None)
     return found
-
-
-def _measure(config: pytest.Config, path: Path) -> GatedRun | InputError:
-    from testifai.gates.runner import measure
-    from testifai.spec.parsing import read
-
-    # Under pytest-xdist all processes of one call say the same word, so that only the first of them measures again.
-    word = getattr(config, "workerinput", {}).get("testrunuid") or uuid4().hex
-    again = word if config.getoption("testifai_update") else None
-    try:
-        name = path.name.removesuffix(".toml").removesuffix(".testifai")
-        folder = _cache_folder(config)
-        return measure(read(path), path.parent, folder, name=name, sharing=_sharing(config), again=again)
-    except InputError as error:
-        return error
 
 
 @pytest.fixture
@@ -161,7 +141,7 @@ def testifai(request: pytest.FixtureRequest) -> Callable[[str | Path], Tomogram]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the reports that were asked for; one that cannot be written is a line, and no failure of a gate."""
+    """Write the requested reports; one that cannot be written is a line, and no failure of a gate."""
     folder = session.config.getoption("testifai_report")
     measured = [found for found in session.config.stash[_RESULTS].values() if not isinstance(found, InputError)]
     if folder is None or not measured:
@@ -174,9 +154,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             lines.append(f"report: {write_report(found.path, Path(folder))}")
         except InputError as error:
             lines.append(f"no report of {found.path}: {error}")
-
-
-# -- collecting -------------------------------------------------------------------------------------------------------
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -197,22 +174,17 @@ class SpecFile(pytest.File):
             raise self.CollectError(line if line.startswith(self.path.name) else f"{self.path.name}: {line}") from None
         text = self.path.read_text(encoding="utf-8")
         lines = [text.count("\n", 0, mark.end()) for mark in MARK.finditer(text)]
-        names: list[str] = []
+        uses: Counter[str] = Counter()
         for number, gate in enumerate(spec.gate):
             name = gate.name or gate.query
-            names.append(name)
-            same = names.count(name)
-            yield GateItem.from_parent(
-                self,
-                name=name if same == 1 else f"{name} ({same})",
-                gate=gate,
-                number=number,
-                line=lines[number] if len(lines) == len(spec.gate) else None,
-            )
+            uses[name] += 1
+            unique = name if uses[name] == 1 else f"{name} ({uses[name]})"
+            place = lines[number] if len(lines) == len(spec.gate) else None
+            yield GateItem.from_parent(self, name=unique, gate=gate, number=number, line=place)
 
 
 def _check(spec: Spec, folder: Path) -> None:
-    """Find mistakes that need no model and no data to be loaded, and files that are not there."""
+    """Find errors that need no model and no data to be loaded, and missing files."""
     from testifai.gates.runner import check_modules
     from testifai.gates.verdicts import naming
     from testifai.session import assembly
@@ -223,7 +195,7 @@ def _check(spec: Spec, folder: Path) -> None:
     for number, gate in enumerate(spec.gate, start=1):
         with naming(gate, number):
             selections(space, [gate.query])
-    # The loaders say best what is wrong with a file that is not there.
+    # The loaders have the best messages about missing files.
     if spec.model.missing_files(folder):
         assembly.load_model(spec, folder)
     if spec.data.missing_files(folder):
@@ -245,12 +217,6 @@ class GateItem(pytest.Item):
 
         measured = _measured(self.config, self.path)
         verdict = measured.verdicts[self.number]
-        self._tell(measured)
-        if not verdict.holds:
-            raise GateError(line(verdict), page(measured, verdict))
-
-    def _tell(self, measured: GatedRun) -> None:
-        verdict = measured.verdicts[self.number]
         facts = {
             **{key: value for key, value in verdict.as_dict().items() if key not in {"name", "reason"}},
             "confidence": measured.confidence,
@@ -260,6 +226,8 @@ class GateItem(pytest.Item):
             **({"warnings": measured.warnings} if measured.warnings else {}),
         }
         self.user_properties += [(PROPERTY + key, value) for key, value in facts.items()]
+        if not verdict.holds:
+            raise GateError(line(verdict), page(measured, verdict))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, GateError):
@@ -270,8 +238,6 @@ class GateItem(pytest.Item):
 
 
 class _Page(TerminalRepr):
-    """A failure in words; its line stands in pytest's short summary."""
-
     def __init__(self, item: GateItem, line: str, page: str) -> None:
         self.page = page
         self.reprcrash = ReprFileLocation(str(item.path), (item.line or 0) + 1, line)
@@ -280,9 +246,6 @@ class _Page(TerminalRepr):
         from testifai.support.formatting import printable
 
         tw.line(printable(self.page, lines=True))
-
-
-# -- reporting --------------------------------------------------------------------------------------------------------
 
 
 def _facts(report: Any) -> Record:
@@ -313,9 +276,8 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
 
 
 def _file_line(name: str, listed: list[Record]) -> str:
-    """How a file's gates stand, what they cost, and how sure they are."""
-    counts = {status: sum(facts["status"] == status for facts in listed) for status in ("holds", "fails", "undecided")}
-    stand = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    counts = Counter(facts["status"] for facts in listed)
+    stand = ", ".join(f"{counts[status]} {status}" for status in ("holds", "fails", "undecided") if counts[status])
     # Under pytest-xdist one process measures and the others find the result in the cache.
     spent, new = listed[0]["inferences"], max(facts["new"] for facts in listed)
     cost = f"{spent:,} inferences, {'none' if not new else 'all' if new == spent else f'{new:,}'} of them new"

@@ -76,3 +76,7 @@ def test_its_track_holds_all_tests_at_one_end_and_asks_in_round_numbers(values, 
     assert track.none == (track.first if higher else track.last)
     assert (track.last - track.first) / track.step <= query_sliders.STEPS + 3
     assert len(repr(round(track.first + place * track.step, 9))) <= 12
+
+
+def test_an_axis_that_another_dropdown_took_is_replaced():
+    assert callbacks.apart(["fog", "fog", "night"], 0, ("fog", "rain", "night")) == ["fog", "rain", "night"]

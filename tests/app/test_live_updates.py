@@ -63,8 +63,8 @@ def test_the_last_questions_are_answered_before_a_page_asks_again(growing, runs,
 
 
 def test_figures_are_drawn_anew(growing, runs, follower):
+    from testifai.app.callbacks import looks, wish
     from testifai.app.figures import of_view
-    from testifai.app.viewing import looks, wish
 
     data = {"run": 0, "against": 0, "view": "pairs", "query": QUERY, "axes": [], "at": {}, "dark": False, "revision": 0}
     before = of_view(runs, wish(runs, data), dark=False)

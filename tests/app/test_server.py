@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("dash")
 
-from testifai.app import callbacks, panels, viewing
+from testifai.app import callbacks, panels
 from testifai.app.server import LARGEST_REQUEST, build, cookie_of, is_loopback, listen
 from testifai.app.state import Runs
 from testifai.errors import InputError
@@ -192,7 +192,7 @@ def test_moving_a_slider(runs):
     ],
 )
 def test_clicks(runs, click, test):
-    assert viewing.clicked(click, runs) == test
+    assert callbacks.clicked(click, runs) == test
 
 
 def test_examples_are_the_inputs_of_that_test(runs):

@@ -8,9 +8,10 @@ import cv2
 import numpy as np
 import pytest
 
+from testifai.data.table_columns import Column, learn
 from testifai.models.onnx import OnnxModel
 from testifai.perturb import apply
-from testifai.present.examples import examples, failing_places, failures, telling_tests, thumb, thumbs
+from testifai.present.examples import examples, failing_places, failures, row_thumbs, telling_tests, thumb, thumbs
 from testifai.session.assembly import session_of
 from testifai.session.stored_runs import open_run, reopen
 from testifai.space import Space
@@ -121,3 +122,10 @@ def test_pairs_of_texts():
 def test_rows_and_long_texts():
     assert thumb(np.arange(30.0)).text.endswith(", …")
     assert len(thumb("x" * 10_000).text) == 400
+
+
+def test_rows_of_a_table_are_lines_with_what_differs_marked():
+    rows = np.array([[30.0, 0.0], [31.0, 0.0]])
+    left, right = row_thumbs(learn([Column("age"), Column("sex", "category", ("f", "m"))], rows), *rows)
+    assert (left.text, right.text) == ("age 30\nsex f", "age 31\nsex f")
+    assert [(piece.text, piece.edited) for piece in right.pieces[0]] == [("age ", False), ("31", True)]

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+import testifai as ta
 from testifai.gates.verdicts import judge
 from testifai.perturb import Perturbation
 from testifai.present import terminal
-from testifai.present.terminal import CleanConsole, folded
+from testifai.present.terminal import CleanConsole, blocks, folded
 from testifai.runs.outcomes import Outcomes, visiting_order
 from testifai.space import Space
 from testifai.spec.parsing import Gate
@@ -164,3 +165,11 @@ def test_a_reader_who_wants_no_more_does_not_end_the_process():
 
     with pytest.raises(BrokenPipeError):
         CleanConsole(file=Closed()).print("answer")
+
+
+def test_a_map_has_a_block_for_each_pair_of_severities():
+    add = Perturbation("add", lambda x, by, rng: x + by, range(3))
+    model, rows = lambda x: (x[:, 0] < 8).astype(int), np.arange(8.0)[:, None]
+    space = Space({"fade": add, "blur": add})
+    run = ta.scan(model, (rows, model(rows)), space, strategy="full", surrogate="none")
+    assert blocks(run) == ["fade 0 ████▓▓", "     1 ██▓▓▒▒", "     2 ▓▓▒▒▒▒", "  blur 0 1 2"]

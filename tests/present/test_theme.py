@@ -64,8 +64,8 @@ def test_contrast(page):
 
 
 def test_a_layout_can_be_dressed_again():
-    layout = {"xaxis": {"title": {"text": "severity"}, "range": [0, 1]}, "title": {"text": "curve"}}
-    light, dark = (theme.figure([], dark=dark, **layout).to_dict()["layout"] for dark in (False, True))
+    axis = {"title": {"text": "severity"}, "range": [0, 1]}
+    light, dark = (theme.figure([], "curve", dark=dark, xaxis=axis).to_dict()["layout"] for dark in (False, True))
     assert theme.dressed(light, dark=True) == dark
     assert theme.dressed(dark, dark=False) == light
     assert light["font"]["color"] != dark["font"]["color"]

@@ -16,7 +16,7 @@ from testifai.present.examples import thumbs
 from testifai.quality.predict import Scores
 from testifai.report.contents import Stored, gather
 from testifai.report.markdown import MOST, markdown
-from testifai.report.page import figures, render
+from testifai.report.page import css_text, figures, render
 from testifai.report.words import summary
 from testifai.session.assembly import scan
 from testifai.space import Space
@@ -200,3 +200,7 @@ def test_quality_is_shown_where_it_was_measured(contents, page):
     assert "figure-quality-0" in drawings(shown)
     assert "quality &lt;= LIMIT" in shown
     assert "How plausible the inputs are (kid, lower is better) was measured on 27 of the tests." in shown
+
+
+def test_text_in_a_style_cannot_end_it():
+    assert css_text('a "b"</style>') == '"a \\22 b\\22 \\3c \\2f style\\3e "'

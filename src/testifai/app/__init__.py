@@ -1,4 +1,1 @@
-"""The explorer: runs in the browser, served from this machine to this machine.
-
-Imported by `testifai explore` alone: its modules need Dash (extra `app`).
-"""
+"""The explorer of runs in the browser, for `testifai explore` alone: its modules need Dash (extra `app`)."""

@@ -1,7 +1,4 @@
-"""The explorer beside a run that is being made: a process of its own, so that the run is neither slowed nor broken.
-
-It begins with the first outcome, ends with the process that began it, however that ends, and listens on this machine.
-"""
+"""The explorer of a run in progress: a separate process, so that the run is neither slowed nor broken."""
 
 from __future__ import annotations
 
@@ -22,8 +19,8 @@ from testifai.support.types import Record
 if TYPE_CHECKING:
     from testifai.app.state import Runs
 
-NICER = 10  # by how much the run goes before, where a system knows such a thing
-WAIT = 0.25  # seconds until it is looked for a first outcome again
+NICER = 10  # of the page's process, where systems have priorities
+WAIT = 0.25  # seconds between two checks for a first outcome
 
 
 class ExplorerProcess:
@@ -32,7 +29,7 @@ class ExplorerProcess:
     def __init__(self, path: Path, port: int, say: Callable[[str], None]) -> None:
         self.path, self.port, self._say = path, port, say
         self._begun = False
-        self._process: subprocess.Popen[str] | None = None  # none where it could not be started
+        self._process: subprocess.Popen[str] | None = None  # None if it could not be started
         self._listener = threading.Thread(target=self._listen, daemon=True)
 
     def __enter__(self) -> Self:
@@ -40,17 +37,17 @@ class ExplorerProcess:
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()  # by which it knows
+            self._process.stdin.close()  # which ends it
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(10)
             self._process.kill()
 
     def begin(self) -> None:
-        """Start it, unless that was done."""
+        """Start the process once."""
         if self._begun:
             return
         self._begun = True
-        # A group of its own: a Ctrl-C is for the run alone.
+        # In a separate group: a Ctrl-C is for the run alone.
         group: Record = {"start_new_session": True}
         if sys.platform == "win32":
             group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
@@ -62,7 +59,7 @@ class ExplorerProcess:
         self._listener.start()
 
     def shown_with(self, show: Callable[[Step], None]) -> Callable[[Step], None]:
-        """What a session tells its steps to: the page begins with the first."""
+        """Return a progress callback that starts the page at the first step."""
 
         def step(now: Step) -> None:
             self.begin()
@@ -78,7 +75,7 @@ class ExplorerProcess:
             self._say(f"note: there is no page of this run; testifai explore {self.path} says why")
 
     def stay(self) -> None:
-        """Wait until the user has seen enough of a run that is done."""
+        """Keep the page of a finished run until Ctrl-C."""
         self.begin()
         with contextlib.suppress(KeyboardInterrupt):
             self._listener.join()
@@ -88,9 +85,14 @@ class ExplorerProcess:
 
 
 def main() -> None:
-    """The page's own process: a run file and a port, which is another one where that is taken."""
+    """Serve the page in its own process: of a run file, on a port or, if it is taken, another one."""
     path, port = Path(sys.argv[1]), int(sys.argv[2])
-    threading.Thread(target=_end_with_the_run, daemon=True).start()
+
+    def end_with_the_run() -> None:
+        sys.stdin.read()
+        os._exit(0)  # there is nothing to be put in order
+
+    threading.Thread(target=end_with_the_run, daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(NICER)
     from testifai.app.server import build, listen
@@ -107,7 +109,6 @@ def main() -> None:
 
 
 def _begun(path: Path) -> Runs:
-    """The run, once there is an outcome of it."""
     from testifai.app.state import Runs
 
     while True:
@@ -115,11 +116,6 @@ def _begun(path: Path) -> Runs:
             return Runs([path])
         except InputError:
             time.sleep(WAIT)
-
-
-def _end_with_the_run() -> None:
-    sys.stdin.read()
-    os._exit(0)  # there is nothing to be put in order
 
 
 if __name__ == "__main__":

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from testifai.app.state import MOST_CLASSES, Runs
+from testifai.app.state import MOST_CLASSES, FigureRequest, Runs
 from testifai.present import theme
-from testifai.present.figures import curves, distribution, dots, heatmaps, quality, voxels
+from testifai.present.figures import curves, dots, heatmaps, voxels
 from testifai.present.figures.heatmaps import project
-from testifai.present.theme import DARK, LIGHT, NEUTRAL, SCALE
+from testifai.present.theme import DARK, LIGHT, NEUTRAL
 from testifai.support.bits import pack
 from testifai.support.types import Floats, Record
 from testifai.tomogram import Tomogram
 from testifai.tomogram.lowest_tests import Mask
 from testifai.tomogram.region_estimator import raw_mean
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 ROW = 30  # pixels
 
 
-def heatmap(tomogram: Tomogram) -> Figure | None:
-    """The mean pass rate of every class under every axis alone, over its severities; None where there are no classes.
+def heatmap(tomogram: Tomogram) -> theme.Figure | None:
+    """The mean pass rate of every class under every axis alone; None if there are no classes.
 
-    Unlike local robustness (`testifai errors`), inputs that are wrong already when clean count as failures.
+    Unlike local robustness (`testifai errors`), inputs that are wrong when clean count as failures.
     """
     labels = tomogram.labels
     if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iub":
@@ -38,60 +33,31 @@ def heatmap(tomogram: Tomogram) -> Figure | None:
     classes = np.unique(labels)
     if len(classes) > MOST_CLASSES:
         return None
-    names = [tomogram.classes[int(one)] if tomogram.classes else str(one) for one in classes.tolist()]
+    names = [theme.plain(tomogram.classes[int(one)] if tomogram.classes else one) for one in classes.tolist()]
     by_class = [pack(labels[tomogram.order] == one) for one in classes]
-    alone = _alone(tomogram)
-    cells = [[raw_mean(tomogram.outcomes, ids, among) for ids in alone] for among in by_class]
-    words = [[theme.estimate_text(cell.estimate, cell.low, cell.high) for cell in row] for row in cells]
-    axes = tomogram.space.names
-    trace = {
-        "type": "heatmap",
-        "x": list(range(len(axes))),
-        "y": list(range(len(names))),
-        "z": [[cell.estimate for cell in row] for row in cells],
-        "text": [["?" if cell.estimate != cell.estimate else f"{cell.estimate:.2f}" for cell in row] for row in cells],
-        "texttemplate": "%{text}",
-        "hovertext": [
-            [f"{theme.plain(name)} under {axis}<br>{cell}" for axis, cell in zip(axes, row, strict=True)]
-            for name, row in zip(names, words, strict=True)
-        ],
-        "hoverinfo": "text",
-        "coloraxis": "coloraxis",
-        "xgap": 2,
-        "ygap": 2,
-    }
-    places = {"showgrid": False, "zeroline": False}
-    return theme.figure(
-        [trace],
-        title={
-            "text": "classes under each axis alone",
-            "subtitle": {"text": "mean over its severities, from the tests' own trials"},
-        },
-        xaxis={"tickvals": list(range(len(axes))), "ticktext": list(axes), **places},
-        yaxis={
-            "tickvals": list(range(len(names))),
-            "ticktext": list(map(theme.plain, names)),
-            "autorange": "reversed",
-            "title": {"text": "class"},
-            **places,
-        },
-        coloraxis=theme.robustness_colours(),
-        height=max(430, 150 + ROW * len(names)),
-        margin={"l": 60, "r": 20, "t": 70, "b": 50},
-    )
-
-
-def _alone(tomogram: Tomogram) -> list[list[int]]:
-    """For each axis, the tests in which no other is on."""
     space = tomogram.space
-    return [
-        [
-            space.id(tuple(severity if other is axis else 0 for other in space.axes))
-            for severity in axis.severities
-            if severity
-        ]
+    alone = [
+        [space.id(tuple(severity if other is axis else 0 for other in space.axes)) for severity in axis.severities[1:]]
         for axis in space.axes
     ]
+    cells = [[raw_mean(tomogram.outcomes, ids, among) for ids in alone] for among in by_class]
+    hover = [
+        [
+            f"{name} under {axis}<br>{theme.estimate_text(cell.estimate, cell.low, cell.high)}"
+            for axis, cell in zip(space.names, row, strict=True)
+        ]
+        for name, row in zip(names, cells, strict=True)
+    ]
+    rates = [[cell.estimate for cell in row] for row in cells]
+    return theme.figure(
+        [theme.cells(rates, [["?" if rate != rate else f"{rate:.2f}" for rate in row] for row in rates], hover)],
+        "classes under each axis alone",
+        "mean over its severities, from the tests' own trials",
+        xaxis=theme.positions(space.names),
+        yaxis={**theme.positions(names, "class"), "autorange": "reversed"},
+        coloraxis=theme.robustness_colours(),
+        height=max(430, 150 + ROW * len(names)),
+    )
 
 
 CELL, LEFT, TOP, BELOW = 52, 78, 46, 52
@@ -100,42 +66,37 @@ MOST_TESTS = 1_000_000
 
 
 def draw(tomogram: Tomogram) -> str | None:
-    """The pass rate of trials for each pair of severities of the first two axes, as SVG; None where that is too much.
-
-    >>> import testifai as ta
-    >>> rows = np.linspace(0, 1, 40)[:, None]
-    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.5])
-    >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
-    >>> tomogram = ta.scan(model, (rows, model(rows)), ta.Space({"up": shift, "on": shift}), strategy="full")
-    >>> draw(tomogram).count("<rect")
-    9
-    """
+    """The pass rate of trials for each pair of severities of the first two axes, as SVG; None if there are too many."""
     axes = tomogram.space.axes[:2]
     if max(len(axis.severities) for axis in axes) > MOST_LEVELS or len(tomogram.estimator.measured_ids) > MOST_TESTS:
         return None
     rates = _rates(tomogram)
     rows, columns = rates.shape
-    names = [escape(axis.name) for axis in axes]
-    levels = [axis.severities for axis in axes]
     bottom = TOP + rows * CELL
+    tops = [bottom - (row + 1) * CELL for row in range(rows)]  # the first severity is at the bottom
+
+    def text(x: float, y: float, style: str, words: object) -> str:
+        return f'<text x="{x}" y="{y}" class="{style}">{escape(str(words))}</text>'
+
     parts = [
-        f'<text x="{LEFT}" y="16" class="title">pass rate of the trials so far</text>',
-        f'<text x="{LEFT}" y="34" class="soft">mean over the other axes; estimates are being made …</text>',
-        f'<text x="{LEFT + columns * CELL / 2}" y="{bottom + 40}" class="middle">{names[0]}</text>',
+        text(LEFT, 16, "title", "pass rate of the trials so far"),
+        text(LEFT, 34, "soft", "mean over the other axes; estimates are being made …"),
+        text(LEFT + columns * CELL / 2, bottom + 40, "middle", axes[0].name),
     ]
-    parts += [
-        f'<text x="{LEFT + (place + 0.5) * CELL}" y="{bottom + 20}" class="middle">{level}</text>'
-        for place, level in enumerate(levels[0])
-    ]
-    if len(axes) > 1:
-        parts += [
-            f'<text x="{LEFT - 10}" y="{_top(row, rows) + CELL / 2 + 4}" class="end">{level}</text>'
-            for row, level in enumerate(levels[1])
-        ]
-        middle = TOP + rows * CELL / 2
-        parts.append(f'<text transform="translate(18 {middle}) rotate(-90)" class="middle">{names[1]}</text>')
-    for row, column in np.ndindex(rows, columns):
-        parts.append(_cell(float(rates[row, column]), LEFT + column * CELL, _top(row, rows)))
+    for column, level in enumerate(axes[0].severities):
+        parts.append(text(LEFT + (column + 0.5) * CELL, bottom + 20, "middle", level))
+    for axis in axes[1:]:
+        for top, level in zip(tops, axis.severities, strict=True):
+            parts.append(text(LEFT - 10, top + CELL / 2 + 4, "end", level))
+        turned = f"translate(18 {TOP + rows * CELL / 2}) rotate(-90)"
+        parts.append(f'<text transform="{turned}" class="middle">{escape(axis.name)}</text>')
+    for (row, column), rate in np.ndenumerate(rates):
+        x, y = LEFT + column * CELL, tops[row]
+        fill = f'fill="none" stroke="{NEUTRAL}"' if np.isnan(rate) else f'fill="{theme.colour_of(rate)}"'
+        parts.append(f'<rect x="{x + 1}" y="{y + 1}" width="{CELL - 2}" height="{CELL - 2}" {fill}/>')
+        if not np.isnan(rate):
+            ink = "off" if 0.2 < rate < 0.85 else "on"
+            parts.append(text(x + CELL / 2, y + CELL / 2 + 4, f"middle {ink}", f"{rate:.2f}"))
     width, height = LEFT + max(columns * CELL, 370) + 12, bottom + BELOW
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
@@ -147,41 +108,18 @@ def draw(tomogram: Tomogram) -> str | None:
     )
 
 
-def _top(row: int, rows: int) -> int:
-    """The first severity is at the bottom."""
-    return TOP + (rows - 1 - row) * CELL
-
-
 def _rates(tomogram: Tomogram) -> Floats:
     """The mean of tests' pass rates, rows by the second axis and columns by the first; NaN where none was tried."""
     axes = tomogram.space.axes[:2]
     ids = tomogram.estimator.measured_ids
     passes, trials = tomogram.outcomes.counts(ids)
+    shape = tuple(len(axis.severities) for axis in axes)
     severities = tomogram.space.matrix(ids)
     places = [np.searchsorted(axis.severities, severities[:, number]) for number, axis in enumerate(axes)]
-    at = (places[1] if len(axes) > 1 else np.zeros(len(ids), np.intp), places[0])
-    shape = (len(axes[1].severities) if len(axes) > 1 else 1, len(axes[0].severities))
-    total, tests = np.zeros(shape), np.zeros(shape)
-    np.add.at(total, at, passes / trials)
-    np.add.at(tests, at, 1)
-    return np.asarray(np.divide(total, tests, out=np.full(shape, np.nan), where=tests > 0))
-
-
-def _cell(rate: float, x: float, y: float) -> str:
-    if np.isnan(rate):
-        return f'<rect x="{x + 1}" y="{y + 1}" width="{CELL - 2}" height="{CELL - 2}" fill="none" stroke="{NEUTRAL}"/>'
-    ink = "off" if 0.2 < rate < 0.85 else "on"
-    return (
-        f'<rect x="{x + 1}" y="{y + 1}" width="{CELL - 2}" height="{CELL - 2}" fill="{_colour(rate)}"/>'
-        f'<text x="{x + CELL / 2}" y="{y + CELL / 2 + 4}" class="middle {ink}">{rate:.2f}</text>'
-    )
-
-
-def _colour(rate: float) -> str:
-    """The colour of the scale at a rate."""
-    stops = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in SCALE], float)
-    channels = [np.interp(rate, [stop for stop, _ in SCALE], stops[:, channel]) for channel in range(3)]
-    return "#" + "".join(f"{round(float(channel)):02x}" for channel in channels)
+    cells, size = np.ravel_multi_index(places, shape), int(np.prod(shape))
+    with np.errstate(invalid="ignore"):
+        means = np.bincount(cells, passes / trials, size) / np.bincount(cells, minlength=size)
+    return np.atleast_2d(means.reshape(shape).T)
 
 
 MOST_CUBES = 20_000  # in a voxel view; more would make the browser slow
@@ -190,47 +128,22 @@ MOST_PAIRS = 15
 Drawn = list[tuple[str, Record]]  # a figure's name and what plotly.js draws
 
 
-@dataclass(frozen=True)
-class FigureRequest:
-    """What is to be drawn. Axes that are not shown stand at a severity where `at` has one, else for their mean."""
-
-    run: int
-    view: str
-    query: str
-    axes: Sequence[str]
-    against: int = 0
-    at: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def others(self) -> dict[str, int]:
-        """The severities of axes that are not shown."""
-        return {name: severity for name, severity in self.at.items() if name not in self.axes}
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What the view looks like: equal for views that look alike."""
-        if self.view in ("curves", "errors"):
-            return self.view, self.run
-        if self.view in ("pairs", "tests"):
-            return self.view, self.run, self.query
-        against = self.against if self.view == "compare" else None
-        return self.view, self.run, self.query, tuple(self.axes), against, tuple(self.others.items())
-
-
 def of_view(runs: Runs, wanted: FigureRequest, *, dark: bool) -> Drawn:
-    """All figures of a view, each with a name of its own. The cubes of a region are a view by themselves."""
+    """All figures of a view by name. The cubes of a region are a separate view."""
     found = runs.views.get(
         (runs.revision, *wanted.key),
         lambda: [(name, plain(drawn)) for name, drawn in MAKERS[wanted.view](runs, wanted).items() if drawn],
     )
-    return [(name, _dressed(figure, dark)) for name, figure in found]
+    # What was turned or zoomed stays as it is when the query changes.
+    kept = {"template": None, "uirevision": "kept"}
+    return [
+        (name, {"data": figure["data"], "layout": {**theme.dressed(figure["layout"], dark=dark), **kept}})
+        for name, figure in found
+    ]
 
 
-def plain(figure: Figure) -> Record:
-    """A figure as plain data, in which a clicked test's number can be found.
-
-    Plotly packs numbers into text, and of packed `customdata` a click tells nothing.
-    """
+def plain(figure: theme.Figure) -> Record:
+    """A figure as plain data; `customdata` is not packed into text, so that a click reports a test's number."""
     packed: Record = figure.to_dict()
     for trace, source in zip(packed["data"], figure.data, strict=True):
         if getattr(source, "customdata", None) is not None:
@@ -238,14 +151,7 @@ def plain(figure: Figure) -> Record:
     return packed
 
 
-def _dressed(figure: Record, dark: bool) -> Record:
-    layout = theme.dressed(figure["layout"], dark=dark)
-    # What was turned or zoomed stays as it is when the query changes.
-    return {"data": figure["data"], "layout": {**layout, "template": None, "uirevision": "kept"}}
-
-
 def _chosen(runs: Runs, wanted: FigureRequest) -> Mask | None:
-    """The selected tests; None for all of them."""
     tomogram = runs.tomogram(wanted.run)
     if not tomogram.space.listed:
         selection = tomogram.query_engine.selection(wanted.query)
@@ -286,14 +192,14 @@ def _curves(runs: Runs, wanted: FigureRequest) -> Record:
     several = len(tomogram.space.names) > 1
     drawn: Record = {
         "alone": curves.severity_curves(tomogram, alone=True),
-        "orders": distribution.by_order(tomogram),
+        "orders": dots.by_order(tomogram),
         "others": curves.severity_curves(tomogram) if several else None,
         "sum": curves.severity_sum_curve(tomogram) if several else None,
     }
     for figure in drawn.values():
         if figure is not None:
             figure.layout.legend.y = -0.32  # figures are lower here than in a report: clear of the axis's title
-    return {**drawn, "quality": None if tomogram.quality is None else quality.quality_curves(tomogram)}
+    return {**drawn, "quality": None if tomogram.quality is None else curves.quality_curves(tomogram)}
 
 
 def _tests(runs: Runs, wanted: FigureRequest) -> Record:
@@ -330,17 +236,12 @@ def _compare(runs: Runs, wanted: FigureRequest) -> Record:
 
 
 MAKERS: dict[str, Callable[[Runs, FigureRequest], Record]] = {
-    "space": _space,
-    "voxels": _voxels,
-    "pairs": _pairs,
-    "curves": _curves,
-    "tests": _tests,
-    "errors": _errors,
+    "space": _space, "voxels": _voxels, "pairs": _pairs, "curves": _curves, "tests": _tests, "errors": _errors,
     "compare": _compare,
-}
+}  # fmt: skip
 
 
-def difference(runs: Runs, wanted: FigureRequest, chosen: Mask | None = None) -> Figure:
+def difference(runs: Runs, wanted: FigureRequest, chosen: Mask | None = None) -> theme.Figure:
     """B − A for each pair of severities of the first two axes: blue where B is more robust."""
     x, y = wanted.axes[:2]
     a, b = (
@@ -350,30 +251,14 @@ def difference(runs: Runs, wanted: FigureRequest, chosen: Mask | None = None) ->
     values = b.estimate - a.estimate
     largest = max(0.05, float(np.nanmax(np.abs(values), initial=0.0)))
     text = [["" if np.isnan(value) else f"{value:+.2f}" for value in row] for row in values.tolist()]
-    trace = {
-        "type": "heatmap",
-        "x": list(range(len(a.levels[1]))),
-        "y": list(range(len(a.levels[0]))),
-        "z": values,
-        "customdata": a.first,
-        "text": text,
-        "texttemplate": "%{text}" if max(map(len, a.levels)) <= heatmaps.MOST_WRITTEN else "",
-        "hovertemplate": f"{theme.plain(x)} %{{x}}, {theme.plain(y)} %{{y}}: %{{z:+.3f}}<extra></extra>",
-        "coloraxis": "coloraxis",
-        "xgap": 2,
-        "ygap": 2,
-    }
-    colours = {**theme.robustness_colours(), "cmin": -largest, "cmax": largest}
-    colours["colorbar"] = {**colours["colorbar"], "title": {"text": "B − A", "side": "right"}}
-    places = [
-        {"tickvals": list(range(len(levels))), "ticktext": list(map(str, levels)), "showgrid": False, "zeroline": False}
-        for levels in a.levels
-    ]
+    trace = theme.cells(values, text, written=max(map(len, a.levels)) <= heatmaps.MOST_WRITTEN, customdata=a.first)
+    trace["hovertemplate"] = f"{theme.plain(x)} %{{x}}, {theme.plain(y)} %{{y}}: %{{z:+.3f}}<extra></extra>"
+    colours = {**theme.robustness_colours("B − A"), "cmin": -largest, "cmax": largest}
     return theme.figure(
         [trace],
-        title={"text": "B − A", "subtitle": {"text": "estimates; blue: B is more robust"}},
-        xaxis={"title": {"text": x}, **places[1]},
-        yaxis={"title": {"text": y}, **places[0]},
+        "B − A",
+        "estimates; blue: B is more robust",
+        xaxis=theme.positions(a.levels[1], x),
+        yaxis=theme.positions(a.levels[0], y),
         coloraxis=colours,
-        margin={"l": 60, "r": 20, "t": 70, "b": 50},
     )

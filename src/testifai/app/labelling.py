@@ -1,4 +1,4 @@
-"""Labelling one input after the other: which comes next, what was answered, and the way back."""
+"""Labelling one input after the other: the next input, the answers, and undo."""
 
 from __future__ import annotations
 
@@ -16,17 +16,13 @@ from testifai.support.optional_imports import load
 from testifai.support.types import Record
 
 if TYPE_CHECKING:
-    from flask import Flask, Response
+    from flask import Flask
 
 KEYS = "1234567890" + string.ascii_lowercase
 
 
 class Labelling:
-    """A file that somebody labels, from the top; what they do not know is asked again at the end.
-
-    The prediction and the place of an input are told only where that was asked for: they anchor whoever labels, and
-    the name of a folder often is the answer.
-    """
+    """A file that is labelled from the top; inputs without an answer come again at the end."""
 
     def __init__(
         self, file: Filling, inputs: KeptInputs, *, show_prediction: bool = False, show_path: bool = False
@@ -34,20 +30,19 @@ class Labelling:
         self._file, self._inputs = file, inputs
         self._show_prediction, self._show_path = show_prediction, show_path
         self._turn = threading.Lock()
-        self._waiting: list[int] = []  # rows without a label, in the order in which they are asked for
+        self._waiting: list[int] = []  # rows without a label, in the order in which they are shown
         self._put_off: set[int] = set()
-        self._history: list[tuple[int, str]] = []  # rows that were answered, and what they held before
+        self._history: list[tuple[int, str]] = []  # answered rows with their labels before
         self._start()
 
     def task(self) -> Record:
-        """What does not change while one labels, and how far it is; the file is read again if it was changed."""
+        """The classes and the progress; the file is read again if it was changed."""
         with self._turn:
             if self._file.refresh():
                 self._start()
             return {"file": self._file.path.name, "classes": classes_of(self._file.classes), **self._standing()}
 
     def row(self, row: int) -> Record:
-        """One input to look at."""
         with self._turn:
             self._check(row)
             found: Record = {"label": self._file.labels[row], "input": self._inputs[self._file.examples[row]]}
@@ -59,7 +54,7 @@ class Labelling:
             return found
 
     def answer(self, row: int, label: str) -> Record:
-        """Write a label; an empty one says that it is not known, leaves the cell empty and asks again at the end."""
+        """Write a label; for an empty one the cell stays empty and the input comes again at the end."""
         with self._turn:
             self._check(row)
             before = self._file.labels[row]
@@ -70,7 +65,7 @@ class Labelling:
             return self._standing()
 
     def undo(self) -> Record:
-        """Take the last answer back, and ask for it again."""
+        """Take back the last answer, and show its input again."""
         with self._turn:
             if not self._history:
                 raise InputError("there is nothing to undo; the arrow keys go back to earlier inputs")
@@ -83,12 +78,11 @@ class Labelling:
 
     @property
     def labelled(self) -> int:
-        """How many rows have a label."""
+        """Number of rows with a label."""
         return sum(label != "" for label in self._file.labels)
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
         return len(self._file.labels)
 
     def _start(self) -> None:
@@ -110,11 +104,7 @@ class Labelling:
 
 
 def classes_of(classes: Classes) -> list[dict[str, str]] | None:
-    """The classes with the keys that stand for them; None where any whole number may be a label.
-
-    >>> classes_of(Classes(("cat", "dog")))
-    [{'name': 'cat', 'key': '1'}, {'name': 'dog', 'key': '2'}]
-    """
+    """The classes with their keys; None if any integer may be a label."""
     names = classes.names or (None if classes.count is None else tuple(map(str, range(classes.count))))
     if names is None:
         return None
@@ -122,11 +112,7 @@ def classes_of(classes: Classes) -> list[dict[str, str]] | None:
 
 
 def keys_of(names: Sequence[str]) -> list[str]:
-    """A key for each class: its own name where that is a key, else the next that is free; none where there are too few.
-
-    >>> keys_of(["0", "1", "2"]), keys_of(["cat", "a"]), keys_of(["x"] * 43)[0]
-    (['0', '1', '2'], ['1', 'a'], '')
-    """
+    """A key for each class: its name if that is a key, else the next free one; no keys if there are too few."""
     if len(names) > len(KEYS):
         return [""] * len(names)
     own = [name.casefold() if len(name) == 1 and name.casefold() in KEYS else "" for name in names]
@@ -136,16 +122,13 @@ def keys_of(names: Sequence[str]) -> list[str]:
 
 
 def build(labelling: Labelling, token: str) -> Flask:
-    """A Flask server. It writes, so that nobody is answered who does not have the token, not even on this machine."""
+    """A Flask server. It writes a file, so it needs the token even on this machine."""
     load("flask", extra="app")
     import flask
 
     pages = Path(__file__).parent / "label_page"
     server = flask.Flask("testifai", static_folder=str(pages), static_url_path="/page")
     security.protect(server, token)
-
-    def page() -> Response:
-        return flask.send_from_directory(pages, "label.html")
 
     def answer() -> Record:
         given = _posted()
@@ -158,20 +141,17 @@ def build(labelling: Labelling, token: str) -> Flask:
         _posted()
         return labelling.undo()
 
-    def refused(error: InputError) -> tuple[Record, int]:
-        return {"problem": " ".join(str(error).split())}, 409
-
-    server.add_url_rule("/", view_func=page)
+    server.add_url_rule("/", endpoint="page", view_func=lambda: flask.send_from_directory(pages, "label.html"))
     server.add_url_rule("/task", view_func=labelling.task)
     server.add_url_rule("/rows/<int:row>", view_func=labelling.row)
     server.add_url_rule("/answer", view_func=answer, methods=["POST"])
     server.add_url_rule("/undo", view_func=undo, methods=["POST"])
-    server.register_error_handler(InputError, refused)
+    server.register_error_handler(InputError, lambda error: ({"problem": " ".join(str(error).split())}, 409))
     return server
 
 
 def _posted() -> Record:
-    """What was posted, as JSON: a page of another port would have to ask the browser for leave first, and gets none."""
+    """The posted JSON: of that type, browsers let no page of another origin post it."""
     import flask
 
     given = flask.request.get_json()

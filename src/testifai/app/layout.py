@@ -35,19 +35,16 @@ TITLES = {
 MOST_NAME = 80
 WIDE = ("voxels", "worst", "confusions", "local")
 EXPORTS = ("PNG", "SVG", "CSV")
-MEAN = -1  # an axis that is not shown stands for the mean over it
+MEAN = -1  # instead of a severity: the mean over an axis that is not shown
 
 
 def page(runs: Runs, sketch: str | None = None, session: str = "") -> Component:
-    """The whole page, still without anything in it: callbacks fill it from its address."""
+    """The whole page without contents: callbacks fill it from its address."""
+    hint = html.P("Click a cell or a dot to see real inputs under that configuration.", className="facts")
     return html.Div(
         [
             dcc.Location(id="url", refresh=False),
-            dcc.Store(id="asked"),
-            dcc.Store(id="answered"),
-            dcc.Store(id="drawn"),
-            dcc.Store(id="seen"),
-            dcc.Store(id="test"),
+            *(dcc.Store(id=name) for name in ("asked", "answered", "drawn", "seen", "test")),
             dcc.Store(id="session", data=session),
             dcc.Store(id="revision", data=runs.revision),
             dcc.Interval(id="tick", interval=1000 * PERIOD),
@@ -56,10 +53,7 @@ def page(runs: Runs, sketch: str | None = None, session: str = "") -> Component:
             html.Div(id="address", hidden=True),
             _header(runs),
             html.Div([_controls(runs), _figures(runs, sketch)], className="columns"),
-            html.Div(
-                html.P("Click a cell or a dot to see real inputs under that configuration.", className="facts"),
-                id="examples",
-            ),
+            html.Div(hint, id="examples"),
         ],
         id="root",
         className="light",
@@ -69,26 +63,26 @@ def page(runs: Runs, sketch: str | None = None, session: str = "") -> Component:
 def _header(runs: Runs) -> Component:
     choices = [{"label": name, "value": number} for number, name in enumerate(runs.names)]
     several = len(runs.names) > 1
+    share = html.Button("copy link", id="share", type="button", title="the address of what is shown now")
+    dark = dcc.Checklist([{"label": "dark", "value": "dark"}], [], id="dark", className="choice")
     return html.Header(
         [
             html.H1("testifai"),
-            _labelled("run", dcc.Dropdown(choices, 0, id="run", clearable=False, searchable=False), shown=several),
+            _labelled("run", _dropdown(choices, 0, "run"), shown=several),
             html.Span("" if several else runs.names[0], className="run-name"),
-            _labelled(
-                "against",
-                dcc.Dropdown(choices, runs.against, id="against", clearable=False, searchable=False),
-                shown=len(runs.files) > 1,
-            ),
+            _labelled("against", _dropdown(choices, runs.against, "against"), shown=len(runs.files) > 1),
             html.Span(id="following"),
-            html.Div(
-                [
-                    html.Button("copy link", id="share", type="button", title="the address of what is shown now"),
-                    dcc.Checklist([{"label": "dark", "value": "dark"}], [], id="dark", className="choice"),
-                ],
-                className="tools",
-            ),
+            html.Div([share, dark], className="tools"),
         ]
     )
+
+
+def _labelled(words: str, part: Component, *, shown: bool) -> Component:
+    return html.Label([html.Span(words), part], className="labelled" if shown else "unseen")
+
+
+def _dropdown(options: list[Any], value: object, id: object) -> Component:  # noqa: A002
+    return dcc.Dropdown(options, value, id=id, clearable=False, searchable=False)
 
 
 def _controls(runs: Runs) -> Component:
@@ -125,93 +119,64 @@ def _slider(axis: Axis) -> Component:
     """Positions, not severities: those need not be evenly spaced."""
     last = len(axis.severities) - 1
     every = max(1, -(-len(axis.severities) // 12))
-    return html.Div(
-        [
-            html.Span(axis.name, className="axis"),
-            dcc.RangeSlider(
-                0, max(last, 1), 1, value=[0, max(last, 1)],
-                marks={place: str(axis.severities[place]) for place in range(0, last + 1, every)},
-                id={"type": "range", "axis": axis.name}, allowCross=False, allow_direct_input=False,
-                disabled=last < 1,
-            ),
-        ],
-        className="slider",
+    slider = dcc.RangeSlider(
+        0, max(last, 1), 1, value=[0, max(last, 1)],
+        marks={place: str(axis.severities[place]) for place in range(0, last + 1, every)},
+        id={"type": "range", "axis": axis.name}, allowCross=False, allow_direct_input=False, disabled=last < 1,
     )  # fmt: skip
+    return html.Div([html.Span(axis.name, className="axis"), slider], className="slider")
 
 
 def _limit(quality: Scores | None) -> list[Component]:
-    """A slider for how plausible inputs must be, where that was measured."""
     if quality is None or np.isnan(quality.estimate).all():
         return []
     track = Track.of(quality)
+    slider = dcc.Slider(
+        track.first, track.last, track.step, value=track.none, included=True,
+        marks={place: f"{place:g}" for place in (track.first, track.last)},
+        id={"type": "limit", "name": "quality"}, allow_direct_input=False, tooltip={"placement": "bottom"},
+    )  # fmt: skip
     return [
         html.H2(f"quality ({quality.name}, {'higher' if quality.higher_is_better else 'lower'} is better)"),
-        html.Div(
-            [
-                html.Span(f"quality {quality.sign}", className="axis"),
-                dcc.Slider(
-                    track.first, track.last, track.step, value=track.none, included=True,
-                    marks={place: f"{place:g}" for place in (track.first, track.last)},
-                    id={"type": "limit", "name": "quality"}, allow_direct_input=False,
-                    tooltip={"placement": "bottom"},
-                ),
-            ],
-            className="slider",
-        ),
-    ]  # fmt: skip
+        html.Div([html.Span(f"quality {quality.sign}", className="axis"), slider], className="slider"),
+    ]
 
 
 def _saving() -> Component:
+    fields = [
+        dcc.Input(id="name", type="text", placeholder="name", maxLength=MOST_NAME),
+        dcc.Input(id="at-least", type="number", min=0, max=1, step=0.001, placeholder="at least, 0 … 1"),
+        html.Button("save", id="save", type="button"),
+    ]
+    buttons = [
+        html.Button("export as gates (TOML)", id="export", type="button"),
+        html.Button("forget all", id="forget", type="button"),
+    ]
     return html.Details(
         [
             html.Summary("saved queries and gates"),
-            html.Div(
-                [
-                    dcc.Input(id="name", type="text", placeholder="name", maxLength=MOST_NAME),
-                    dcc.Input(id="at-least", type="number", min=0, max=1, step=0.001, placeholder="at least, 0 … 1"),
-                    html.Button("save", id="save", type="button"),
-                ],
-                className="row",
-            ),
+            html.Div(fields, className="row"),
             html.Div(id="saved-message"),
             dcc.Dropdown([], None, id="recall", placeholder="saved queries …", searchable=False),
-            html.Div(
-                [
-                    html.Button("export as gates (TOML)", id="export", type="button"),
-                    html.Button("forget all", id="forget", type="button"),
-                ],
-                className="row",
-            ),
+            html.Div(buttons, className="row"),
         ]
     )
 
 
 def _figures(runs: Runs, sketch: str | None) -> Component:
     names = runs.space.names
-    pickers = [
-        dcc.Dropdown(list(names), name, id={"type": "axis", "place": place}, clearable=False, searchable=False)
-        for place, name in enumerate(names[:3])
-    ]
+    pickers = [_dropdown(list(names), name, {"type": "axis", "place": place}) for place, name in enumerate(names[:3])]
+    views = [{"label": TITLES[view], "value": view} for view in runs.available]
+    # The sketch is already on the page, where the figures will be.
+    source = "data:image/svg+xml;base64," + base64.b64encode((sketch or "").encode()).decode()
+    drawn = [html.Img(src=source, alt="pass rates of the trials so far", className="sketch")]
     return html.Section(
         [
-            dcc.RadioItems(
-                [{"label": TITLES[view], "value": view} for view in runs.available],
-                "space",
-                id="view",
-                className="choice",
-            ),
-            html.Div(
-                [html.Span("axes", className="facts"), *pickers],
-                id="pickers",
-                className="unseen",
-            ),
+            dcc.RadioItems(views, "space", id="view", className="choice"),
+            html.Div([html.Span("axes", className="facts"), *pickers], id="pickers", className="unseen"),
             html.Div([_slice(axis) for axis in runs.space.axes] if len(names) > 3 else [], className="slices"),
             html.Div(
-                [
-                    html.Div(id="solid"),
-                    html.Div(id="flat"),
-                    *_sketch(sketch),
-                ],
+                [html.Div(id="solid"), html.Div(id="flat"), *(drawn if sketch else [])],
                 id="figures",
                 className="figures",
             ),
@@ -221,33 +186,20 @@ def _figures(runs: Runs, sketch: str | None) -> Component:
     )
 
 
-def _sketch(drawn: str | None) -> list[Component]:
-    """The picture that is already on the page, where the figures will be."""
-    if drawn is None:
-        return []
-    source = "data:image/svg+xml;base64," + base64.b64encode(drawn.encode()).decode()
-    return [html.Img(src=source, alt="pass rates of the trials so far", className="sketch")]
-
-
 def _slice(axis: Axis) -> Component:
-    """Where an axis that is not among the three stands in the figures; the answer is not changed by it."""
+    """The severity of an axis that is not shown; figures use it, answers do not."""
     levels = [{"label": f"= {severity}", "value": severity} for severity in axis.severities]
+    choices = [{"label": "mean over it", "value": MEAN}, *levels]
     return html.Label(
-        [
-            html.Span(axis.name, className="facts"),
-            dcc.Dropdown(
-                [{"label": "mean over it", "value": MEAN}, *levels], MEAN,
-                id={"type": "slice", "axis": axis.name}, clearable=False, searchable=False,
-            ),
-        ],
+        [html.Span(axis.name, className="facts"), _dropdown(choices, MEAN, {"type": "slice", "axis": axis.name})],
         id={"type": "slice-label", "axis": axis.name},
         className="unseen",
         title="only figures are sliced; for an answer, use the query",
-    )  # fmt: skip
+    )
 
 
 def graph(name: str, figure: Record) -> Component:
-    """A figure in its place."""
+    """A figure with the buttons that save it; the browser does it from what it shows (assets/explorer.js)."""
     height = figure["layout"].get("height") or (560 if name == "voxels" else 430)
     drawn = dcc.Graph(
         id={"type": "figure", "name": name},
@@ -256,22 +208,12 @@ def graph(name: str, figure: Record) -> Component:
         config={**CONFIG, "modeBarButtonsToRemove": ["toImage"]},
         style={"height": f"{height}px"},
     )
-    return html.Div([drawn, _exports(name)], className=f"figure {'wide' if name in WIDE else ''}")
-
-
-def _exports(name: str) -> Component:
-    """What a figure can be saved as; the browser does it from what it shows (assets/explorer.js)."""
     buttons = [
         html.Button(
-            words,
-            type="button",
-            title=f"save this figure as {words}",
-            **{"data-export": words.lower(), "data-name": name},
+            kind, type="button", title=f"save this figure as {kind}",
+            **{"data-export": kind.lower(), "data-name": name},
         )
-        for words in EXPORTS
-    ]
-    return html.Div(buttons, className="exports")
-
-
-def _labelled(words: str, part: Component, *, shown: bool) -> Component:
-    return html.Label([html.Span(words), part], className="labelled" if shown else "unseen")
+        for kind in EXPORTS
+    ]  # fmt: skip
+    exports = html.Div(buttons, className="exports")
+    return html.Div([drawn, exports], className=f"figure {'wide' if name in WIDE else ''}")

@@ -1,4 +1,4 @@
-"""Runs that still grow: their files are looked at, and what is new is estimated before a page asks for it."""
+"""Runs that still grow: their files are polled, and new trials are estimated before a page needs them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from testifai.support.types import Record
 
 log = logging.getLogger(__name__)
 
-PERIOD = 2.0  # seconds between two looks
-REST = 2.0  # times as long as the last reading and estimating took: the run needs the processor more
-SHOWN_FIRST = (LOST, GROWING, STILL, FINISHED)  # of several runs, that which most needs to be seen
-UNSEEN = 15.0  # seconds without a word from any page, after which nobody is looking
+PERIOD = 2.0  # seconds between two polls
+REST = 2.0  # pause as a multiple of the last poll's duration: the run needs the processor more
+SHOWN_FIRST = (LOST, GROWING, STILL, FINISHED)  # status shown for several runs
+UNSEEN = 15.0  # seconds without a request, after which no page is open
 
 
 class Follower:
-    """Takes up what is new in the files of runs, for as long as a page is open on them."""
+    """Reads new trials from the files of runs as long as a page is open."""
 
     def __init__(self, runs: Runs) -> None:
         self.runs = runs
@@ -33,7 +33,7 @@ class Follower:
         self._last = [runs.tomograms[runs.file_of.index(file)] for file in range(len(runs.files))]
         self._asked = -UNSEEN
         self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None  # begun by the first page
+        self._thread: threading.Thread | None = None  # started by the first page
 
     def _go(self) -> None:
         while True:
@@ -44,29 +44,26 @@ class Follower:
                 time.sleep(REST * (time.monotonic() - begin))
 
     def told(self) -> Record:
-        """For a page, which thereby says that it is open: how the runs stand, and whether there is more to show."""
+        """The status and the revision of the runs, for a page, whose request shows that it is open."""
         self._asked = time.monotonic()
         with self._starting:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._go, name="follower", daemon=True)
                 self._thread.start()
         standing = list(self.runs.standing)
-        several = len(standing) > 1
-        lines = [
-            f"{name}: {one.words}" if several else one.words
-            for name, one in zip(self.runs.file_names, standing, strict=True)
-        ]
-        kinds = [one.kind for one in standing]
-        return {"revision": self.runs.revision, "words": "\n".join(lines), "kind": min(kinds, key=SHOWN_FIRST.index)}
+        heads = [f"{name}: " for name in self.runs.file_names] if len(standing) > 1 else [""]
+        lines = [head + one.words for head, one in zip(heads, standing, strict=True)]
+        kind = min((one.kind for one in standing), key=SHOWN_FIRST.index)
+        return {"revision": self.runs.revision, "words": "\n".join(lines), "kind": kind}
 
     def look(self) -> None:
-        """Look at every file once, and take up what is new."""
+        """Check every file once for new trials."""
         for file, path in enumerate(self.runs.files):
             try:
                 self._look_at(file, path)
             except InputError as error:
                 self._lost(file, str(error))
-            except Exception as error:  # whatever it is, the page goes on with what it has
+            except Exception as error:  # the page continues with what it has
                 log.debug("following %s", path, exc_info=error)
                 self._lost(file, f"{path.name} could not be read again ({type(error).__name__})")
 
@@ -92,7 +89,7 @@ class Follower:
             if identity is not None and identity_changes(last.provenance[keys.IDENTITY], identity):
                 raise InputError(f"{path.name} holds another run now: start testifai explore again to look at that")
             if store.get(keys.ID) != last.provenance[keys.ID]:
-                self.runs.loaded[file] = Loaded()  # begun anew: of the file that was here, nothing counts
+                self.runs.loaded[file] = Loaded()  # started again: nothing of the previous run counts
             found = measured(read_run(store, self.runs.loaded[file]))
         if found.outcomes.total() != last.outcomes.total():
             self.runs.take_up(file, found)

@@ -15,8 +15,8 @@ from testifai.app.state import Runs
 from testifai.errors import InputError
 from testifai.oracles import predicted
 from testifai.present import examples as edits
-from testifai.present.examples import Case, Example, Thumb, cases, class_name, examples, failing_places, legend
-from testifai.present.terminal import interval, rate, second_opinion, signed
+from testifai.present.examples import Case, Thumb, cases, class_name, examples, failing_places, legend
+from testifai.present.terminal import bounded, counted, interval, rate, second_opinion, signed
 from testifai.support.batches import are_texts
 from testifai.support.optional_imports import load
 from testifai.tomogram import Answer, Tomogram
@@ -36,46 +36,43 @@ MOST_CONFUSED = 64  # inputs over which the confusion of a test is counted
 
 def answer(found: Answer, query: str, name: str, clean: str | None = None) -> Component:
     """A query's answer, the number first, and the clean accuracy that its drop is from, in words."""
+    bounds = interval(found.low, found.high)
+    sure = f" {bounds}" if bounds in ("exact", "no interval") else f" 95 %: {bounds}"
     parts = [
         html.Div(name, className="run-name"),
-        html.Div([html.Span(rate(found.robustness), className="big"), html.Span(_bounds(found), className="bounds")]),
-        html.Div(
-            f"{signed(found.drop)} against clean inputs · {found.tests:,} tests: {found.measured:,} measured, "
-            f"{found.inferred:,} predicted",
-            className="facts",
-        ),
+        _number(rate(found.robustness), sure),
+        _fact(f"{signed(found.drop)} against clean inputs · {counted(found)}"),
     ]
     if clean is not None:
-        parts.append(html.Div(clean, className="facts"))
+        parts.append(_fact(clean))
     if found.model_free is not None:
         parts.append(html.Div(second_opinion(found), className="facts warn" if found.disagrees else "facts"))
     if (left_out := found.excluded) is not None:
         rest = f": robustness {rate(left_out.robustness)} there" if left_out.tests else ""
         doubtful = f"; of {left_out.doubtful:,} tests it is not certain" if left_out.doubtful else ""
-        parts.append(
-            html.Div(f"{left_out.tests:,} tests are left out for their quality{rest}{doubtful}", className="facts")
-        )
+        parts.append(_fact(f"{left_out.tests:,} tests are left out for their quality{rest}{doubtful}"))
     return html.Div(parts, className="answer", title=query)
 
 
-def _bounds(found: Answer) -> str:
-    words = interval(found.low, found.high)
-    return f" {words}" if words in ("exact", "no interval") else f" 95 %: {words}"
+def _number(words: str, bounds: str) -> Component:
+    return html.Div([html.Span(words, className="big"), html.Span(bounds, className="bounds")])
+
+
+def _fact(words: str) -> Component:
+    return html.Div(words, className="facts")
 
 
 def watched(found: Answer) -> Component:
-    """The bounds of an answer for whoever looks again and again; nothing where it has none, or is exact."""
+    """The bounds of an answer that stay valid while a run grows; nothing if it has none, or is exact."""
     if math.isnan(found.low) or found.low == found.high:
         return None
-    return html.Div(
+    return _fact(
         f"The interval above is right for one look. However often you look while the run grows, 95 %: "
-        f"{interval(found.low, found.high)}; gates decide by such bounds.",
-        className="facts",
+        f"{interval(found.low, found.high)}; gates decide by such bounds."
     )
 
 
 def guarded(make: Callable[[], Component]) -> Component:
-    """A part of the page, or the one line that says what is wrong."""
     try:
         return make()
     except InputError as error:
@@ -83,12 +80,11 @@ def guarded(make: Callable[[], Component]) -> Component:
 
 
 def message(text: str) -> Component:
-    """One line about what is wrong."""
     return html.Div(text, className="warn", role="status")
 
 
 def difference(region: RegionDifference, names: tuple[str, str], notes: tuple[str, ...]) -> Component:
-    """How B differs from A over a query, and whether that is more than noise."""
+    """The difference of B from A over a query, and whether it is more than noise."""
     if not region.compared:
         return message(f"none of these {region.tests:,} tests was measured in both runs, so they cannot be compared")
     verdicts = {
@@ -103,19 +99,16 @@ def difference(region: RegionDifference, names: tuple[str, str], notes: tuple[st
     return html.Div(
         [
             html.Div(f"B − A: {names[1]} − {names[0]}", className="run-name"),
-            html.Div(
-                [html.Span(signed(region.difference), className="big"), html.Span(f" {low_high}", className="bounds")]
-            ),
+            _number(signed(region.difference), f" {low_high}"),
             html.Div(verdicts[region.verdict] + sure, className=f"verdict {region.verdict}"),
-            html.Div(f"{region.compared:,} tests measured in both{left_out}", className="facts"),
-            *(html.Div(note, className="facts") for note in notes),
+            *map(_fact, (f"{region.compared:,} tests measured in both{left_out}", *notes)),
         ],
         className="answer",
     )
 
 
 def test(runs: Runs, run: int, number: int) -> Component:
-    """Real inputs under one configuration, originals beside them, with what the model makes of them."""
+    """Real inputs under one configuration next to the originals, with the model's predictions."""
     tomogram = runs.tomogram(run)
     found = tomogram.estimator.table(np.array([number]))
     estimate, low, high, trials = (one[0] for one in (found.estimate, found.low, found.high, found.trials))
@@ -123,8 +116,8 @@ def test(runs: Runs, run: int, number: int) -> Component:
     source = f"{int(trials):,} trials" if trials else "predicted"
     head = [
         html.H2(f"{runs.names[run]}: {title}"),
-        html.Div(f"{rate(float(estimate))} ({interval(float(low), float(high))}), {source}", className="facts"),
-        html.Div("Of a cell that is the mean of several tests, the first is shown.", className="facts"),
+        _fact(f"{bounded(float(estimate), float(low), float(high))}, {source}"),
+        _fact("Of a cell that is the mean of several tests, the first is shown."),
     ]
     try:
         subject = runs.session(run).subject
@@ -132,9 +125,12 @@ def test(runs: Runs, run: int, number: int) -> Component:
         if are_texts(subject.batch(places[:1])):
             shown = _texts(subject, tomogram, number, places)
         else:
-            shown = [_example(one) for one in examples(subject, tomogram, number, places)]
+            shown = []
+            for one in examples(subject, tomogram, number, places):
+                pair = [_thumb(one.original, "original"), _thumb(one.changed, "perturbed")]
+                shown.append(_framed([html.Div(pair, className="pair")], one))
         marked = legend(subject)
-        key = [] if marked is None else [html.Div(marked, className="facts")]
+        key = [] if marked is None else [_fact(marked)]
         body = [*key, html.Div(shown, className="examples"), _confusion(subject, number)]
     except InputError as error:
         body = [message(f"Inputs cannot be shown: {error}")]
@@ -142,7 +138,6 @@ def test(runs: Runs, run: int, number: int) -> Component:
 
 
 def _places(tomogram: Tomogram, number: int) -> NDArray[np.intp]:
-    """Some that fail, then some that pass, then whichever come first."""
     failing = failing_places(tomogram, number, FAILING)
     places = np.arange(tomogram.outcomes.inputs)
     passing = places[tomogram.outcomes.passed(number, places)][:SHOWN]
@@ -151,26 +146,16 @@ def _places(tomogram: Tomogram, number: int) -> NDArray[np.intp]:
 
 
 def _texts(subject: Subject, tomogram: Tomogram, number: int, places: NDArray[np.intp]) -> list[Component]:
-    """Texts, or pairs of them, with their edits marked."""
+    tags = {edits.SAME: html.Span, edits.TAKEN: html.Del, edits.PUT: html.Ins}
     shown = []
     for case in cases(subject, tomogram, number, places):
-        pairs = zip(edits.sides(case.original), edits.sides(case.changed), strict=True)
-        shown.append(_framed([_marked(*pair) for pair in pairs], case))
+        pairs = zip(edits.texts_of(case.original), edits.texts_of(case.changed), strict=True)
+        marked = [[tags[kind](words) for kind, words in edits.edits(*pair)] for pair in pairs]
+        shown.append(_framed(list(map(html.Blockquote, marked)), case))
     return shown
 
 
-def _marked(original: str, changed: str) -> Component:
-    tags = {edits.SAME: html.Span, edits.TAKEN: html.Del, edits.PUT: html.Ins}
-    return html.Blockquote([tags[kind](words) for kind, words in edits.edits(original, changed)])
-
-
-def _example(one: Example) -> Component:
-    pair = html.Div([_thumb(one.original, "original"), _thumb(one.changed, "perturbed")], className="pair")
-    return _framed([pair], one)
-
-
 def _framed(parts: list[Component], case: Case) -> Component:
-    """An input, and below it which it is, what it is taken for and whether it passes."""
     mark = {True: "passes", False: "fails", None: "not tried"}[case.passed]
     truth = f"true {case.label} " if case.label is not None else ""
     words = [] if case.predicted is None else [truth, f"→ {case.predicted} "]
@@ -187,29 +172,28 @@ def _thumb(thumb: Thumb, what: str) -> Component:
 
 
 def trends(found: Explanation) -> Component:
-    """Why the model fails, in words, what would give most first."""
+    """Trends of failures in words, the largest gain first."""
     from testifai.locality import summary
 
     shown = found.trends[:MOST_TRENDS]
     more = len(found.trends) - len(shown)
+    advice = [
+        html.Li([one.text, html.Div(f"If fixed, at most: {summary.gains(one)}. Try: {one.advice}.")]) for one in shown
+    ]
     return html.Section(
         [
             html.H2("what to fix, the largest gain first"),
-            html.Ol([html.Li([one.text, html.Div(f"If fixed, at most: {summary.gains(one)}. Try: {one.advice}.")])
-                     for one in shown])
-            if shown else html.P(summary.no_trend(found)),
-            html.Div(
+            html.Ol(advice) if shown else html.P(summary.no_trend(found)),
+            _fact(
                 f"{f'{more} more; ' if more else ''}a trend is more than chance, {found.tests:,} tests corrected for. "
-                "testifai errors has all of them, and the failing inputs to train on.",
-                className="facts",
+                "testifai errors has all of them, and the failing inputs to train on."
             ),
         ],
         className="trends",
-    )  # fmt: skip
+    )
 
 
 def _confusion(subject: Subject, number: int) -> Component:
-    """Which classes are taken for which, counted over the first inputs of the visiting order."""
     if not subject.oracle.decides_classes or subject.labels is None:
         return None
     places = np.arange(min(MOST_CONFUSED, len(subject.order)))
@@ -222,6 +206,4 @@ def _confusion(subject: Subject, number: int) -> Component:
         f"{class_name(subject, label)} → {class_name(subject, found)}: {count}"
         for (label, found), count in pairs.most_common(8)
     ]
-    return html.Div(
-        f"Confused, of the first {len(places)} inputs: {'; '.join(words) if words else 'none'}", className="facts"
-    )
+    return _fact(f"Confused, of the first {len(places)} inputs: {'; '.join(words) if words else 'none'}")

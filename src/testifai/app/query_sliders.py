@@ -1,4 +1,4 @@
-"""Sliders and text as two hands on one query: ranges of severities read from it, and written back into it."""
+"""Sliders for a query: ranges of severities and limits on quality, read from its text and written back into it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from testifai.app.state import EVERYTHING
 from testifai.space import Axis, Space
@@ -17,13 +18,14 @@ from testifai.space.query import And, ColumnName, Condition, Constant, Inequalit
 if TYPE_CHECKING:
     from testifai.quality.predict import Scores
 
+Bools = NDArray[np.bool_]
 Range = tuple[int, int]  # positions of the first and the last severity
 STEPS = 100  # of the slider of quality
 
 
 @dataclass(frozen=True)
 class Track:
-    """What the slider of quality runs over: all values that tests have, in round steps."""
+    """Ends and step of the slider of quality: all values that tests have, in round steps."""
 
     first: float
     last: float
@@ -32,12 +34,6 @@ class Track:
 
     @classmethod
     def of(cls, quality: Scores) -> Track:
-        """For the scores of a run.
-
-        >>> from types import SimpleNamespace
-        >>> Track.of(SimpleNamespace(estimate=np.array([0.013, 0.87]), higher_is_better=False))
-        Track(first=0.01, last=0.88, step=0.01, none=0.88)
-        """
         low, high = float(np.nanmin(quality.estimate)), float(np.nanmax(quality.estimate))
         step = 10.0 ** math.ceil(math.log10(max(high - low, 1e-6) / STEPS))
         # Whole numbers of steps, so that the query has few digits.
@@ -47,71 +43,45 @@ class Track:
 
 
 def read(text: str, space: Space) -> tuple[dict[str, Range], list[Condition]]:
-    """The range of every axis that a query asks for, and those of its conditions that are not ranges of an axis.
-
-    >>> from testifai.perturb import Perturbation
-    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2, 3))
-    >>> ranges, rest = read("1 <= a and order < 2", Space({"a": fade, "b": fade}))
-    >>> ranges, str(rest[0])
-    ({'a': (1, 3), 'b': (0, 3)}, 'order < 2')
-    """
+    """The range of every axis in a query, and the conditions that are not ranges of an axis."""
     axes = {axis.name: axis for axis in space.axes}
     inside = {name: np.ones(len(axis.severities), bool) for name, axis in axes.items()}
     rest: list[Condition] = []
     for part in _parts(text, space):
         name = _axis_of(part, axes)
-        found = None if name is None else inside[name] & _holds(part, axes[name])
-        if name is None or found is None or not _in_one_piece(found):
-            rest.append(part)
-        else:
-            inside[name] = found
-    ranges = {}
-    for name, found in inside.items():
-        places = np.flatnonzero(found)
-        ranges[name] = (int(places[0]), int(places[-1]))
+        if name is not None:
+            found = inside[name] & _holds(part, axes[name])
+            places = np.flatnonzero(found)
+            if len(places) and np.ptp(places) + 1 == len(places):
+                inside[name] = found
+                continue
+        rest.append(part)
+    ends = {name: np.flatnonzero(found)[[0, -1]].tolist() for name, found in inside.items()}
+    ranges = {name: (first, last) for name, (first, last) in ends.items()}
     return ranges, [part for part in rest if str(part) != EVERYTHING]
 
 
 def write(text: str, space: Space, ranges: Mapping[str, Range]) -> str:
-    """The query with these ranges in place of its own; its other conditions stay.
-
-    >>> from testifai.perturb import Perturbation
-    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2, 3))
-    >>> write("a > 2 and order < 2", Space({"a": fade, "b": fade}), {"a": (0, 3), "b": (1, 2)})
-    'order < 2 and 1 <= b <= 2'
-    """
+    """The query with these ranges instead of its own; its other conditions are kept."""
     _, rest = read(text, space)
     conditions = [_condition(axis, *ranges[axis.name]) for axis in space.axes]
     return _joined((*rest, *(condition for condition in conditions if condition is not None)))
 
 
 def read_limit(text: str, space: Space, sign: str) -> float | None:
-    """The limit on quality that a query asks for; the strictest, where there are several.
-
-    >>> from testifai.perturb import Perturbation
-    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2, 3))
-    >>> read_limit("a > 1 and quality <= 0.5 and 0.2 >= quality", Space({"a": fade}), "<=")
-    0.2
-    """
+    """The limit on quality in a query; the strictest of several."""
     limits = [limit for part in _parts(text, space) if (limit := _limit(part, sign)) is not None]
     return None if not limits else max(limits) if sign == ">=" else min(limits)
 
 
 def write_limit(text: str, space: Space, sign: str, limit: float | None) -> str:
-    """The query with this limit on quality in place of its own.
-
-    >>> from testifai.perturb import Perturbation
-    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2, 3))
-    >>> write_limit("a > 1 and quality <= 0.5", Space({"a": fade}), "<=", 0.25)
-    'a > 1 and quality <= 0.25'
-    """
+    """The query with this limit on quality instead of its own."""
     rest = [part for part in _parts(text, space) if _limit(part, sign) is None and str(part) != EVERYTHING]
     own = [] if limit is None else [Inequality((ColumnName("quality"), Constant(limit)), (sign,))]
     return _joined((*rest, *own))
 
 
 def _limit(part: Condition, sign: str) -> float | None:
-    """The number that quality is limited by, where a condition does just that."""
     if not isinstance(part, Inequality) or len(part.operands) != 2:
         return None
     one, two = part.operands
@@ -123,7 +93,6 @@ def _limit(part: Condition, sign: str) -> float | None:
 
 
 def _parts(text: str, space: Space) -> tuple[Condition, ...]:
-    """The conditions that all must hold."""
     tree = queries.compile(text, [*space.column_names, "quality"], space.levels, space.sequenced).tree
     return tree.parts if isinstance(tree, And) else (tree,)
 
@@ -135,32 +104,27 @@ def _joined(parts: tuple[Condition, ...]) -> str:
 
 
 def _axis_of(part: Condition, axes: Mapping[str, Axis]) -> str | None:
-    """The axis whose range a condition is, where it is one."""
     if not isinstance(part, Inequality) or not set(part.operators) <= {"<", "<=", ">", ">=", "=="}:
         return None
     columns = {operand.name for operand in part.operands if isinstance(operand, ColumnName)}
     return next(iter(columns)) if len(columns) == 1 and columns <= axes.keys() else None
 
 
-def _holds(part: Condition, axis: Axis) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _holds(part: Condition, axis: Axis) -> Bools:
     levels = np.asarray(axis.severities)
     query = queries.Query("", part, frozenset([axis.name]))
     return np.broadcast_to(query.evaluate({axis.name: levels}), levels.shape)
 
 
-def _in_one_piece(found: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> bool:
-    places = np.flatnonzero(found)
-    return len(places) > 0 and int(places[-1] - places[0]) + 1 == len(places)
-
-
 def _condition(axis: Axis, first: int, last: int) -> Condition | None:
     levels, column = axis.severities, ColumnName(axis.name)
+    low, high = Constant(levels[first]), Constant(levels[last])
     if first == 0 and last == len(levels) - 1:
         return None
     if first == last:
-        return Inequality((column, Constant(levels[first])), ("==",))
+        return Inequality((column, low), ("==",))
     if first == 0:
-        return Inequality((column, Constant(levels[last])), ("<=",))
+        return Inequality((column, high), ("<=",))
     if last == len(levels) - 1:
-        return Inequality((column, Constant(levels[first])), (">=",))
-    return Inequality((Constant(levels[first]), column, Constant(levels[last])), ("<=", "<="))
+        return Inequality((column, low), (">=",))
+    return Inequality((low, column, high), ("<=", "<="))

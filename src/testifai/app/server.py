@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from testifai.app import callbacks, figures, layout, scripts
+from testifai.app import callbacks, figures, layout
 from testifai.app.live_updates import Follower
 from testifai.app.state import Runs
 from testifai.errors import InputError
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def listen(server: Flask, host: str, port: int) -> BaseWSGIServer:
-    """A Flask server that has its port, ready for `serve_forever`; port 0 takes any that is free."""
+    """A Flask server bound to its port, ready for `serve_forever`; port 0 takes any free one."""
     from werkzeug.serving import WSGIRequestHandler, make_server
 
     class Quiet(WSGIRequestHandler):
         def log_request(self, *_: object) -> None:
-            """Requests are not listed: an address may hold the token."""
+            """Log no request: its address may contain the token."""
 
     try:
         socket.getaddrinfo(host, port)
@@ -55,8 +55,7 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-# Followed from elsewhere, such as a message, a link comes without the cookie, which is for this site's own pages alone:
-# followed once more from this page, it comes with it.
+# A link that is followed from another site comes without the cookie (SameSite=Strict); from this page it comes with it.
 NO_TOKEN = (
     "<!DOCTYPE html><title>testifai</title><p>a token is needed: open the address that testifai printed, "
     'then <a href="">this one again</a>\n'
@@ -64,11 +63,7 @@ NO_TOKEN = (
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("example.org")
-    (True, True, False, False)
-    """
+    """Return True if an address can only be reached from this machine."""
     if host == "localhost":
         return True
     try:
@@ -78,17 +73,16 @@ def is_loopback(host: str) -> bool:
 
 
 def new_token() -> str:
-    """A secret nobody can guess."""
     return secrets.token_urlsafe(24)
 
 
 def cookie_of(token: str) -> str:
-    """The cookie that holds a token; browsers have one set of cookies for all ports, and several pages may be open."""
+    """The name of a token's cookie: browsers share cookies among ports, and several pages may be open."""
     return COOKIE + hashlib.sha256(token.encode()).hexdigest()[:8]
 
 
 def protect(server: Flask, token: str | None) -> None:
-    """Guard a Flask server. Without a token it answers to this machine's own names only."""
+    """Guard a Flask server. Without a token it answers only requests to this machine's own names."""
     import flask
     from werkzeug.exceptions import HTTPException
 
@@ -101,12 +95,8 @@ def protect(server: Flask, token: str | None) -> None:
             # Another site could let its own name point here (DNS rebinding); a page of it must get nothing.
             name = flask.request.host.rpartition(":")[0] or flask.request.host
             return None if name in LOOPBACK_NAMES or is_loopback(name) else _refused(403, "unknown host name")
-        given = flask.request.args.get("token")
-        if given is not None and _same(given, token):
-            return None
-        if _same(flask.request.cookies.get(cookie, ""), token):
-            return None
-        return flask.Response(NO_TOKEN, 401)
+        given = flask.request.args.get("token", ""), flask.request.cookies.get(cookie, "")
+        return None if any(_same(one, token) for one in given) else flask.Response(NO_TOKEN, 401)
 
     @server.after_request
     def dress(response: Response) -> Response:
@@ -119,7 +109,7 @@ def protect(server: Flask, token: str | None) -> None:
 
     @server.errorhandler(Exception)
     def failed(error: Exception) -> Response | HTTPException:
-        """One line, there and here: what a page never asks for can bring Dash to a traceback."""
+        """Answer and log one line: Dash raises for requests that its pages never send."""
         if isinstance(error, HTTPException):
             return error
         log.warning("a request could not be answered: %s", type(error).__name__)
@@ -131,25 +121,24 @@ def protect(server: Flask, token: str | None) -> None:
 
 
 def _same(given: str, token: str) -> bool:
-    """In a time that does not tell how much of it is right."""
     return hmac.compare_digest(given.encode(), token.encode())
 
 
 def build(runs: Runs, token: str | None = None) -> Any:
-    """The application. With a token, nobody is answered who does not have it."""
+    """The Dash application. With a token, requests without it are rejected."""
     dash: Any = load("dash", extra="app")
-    drawn = figures.draw(runs.tomograms[0])
+    drawn, folder = figures.draw(runs.tomograms[0]), Path(__file__).parent
     app = dash.Dash(
         "testifai",
         title="testifai",
         update_title=None,
-        index_string=scripts.page(drawn),
-        assets_folder=str(Path(__file__).parent / "assets"),
+        index_string=(folder / "page.html").read_text("utf-8").replace("SKETCH", drawn or ""),
+        assets_folder=str(folder / "assets"),
         serve_locally=True,
         suppress_callback_exceptions=True,
     )
     protect(app.server, token)
-    session = uuid4().hex  # by which a page tells that it was made by another server than that which now answers
+    session = uuid4().hex  # by which a page notices that the server was restarted
     follower = Follower(runs)
     app.server.add_url_rule("/following", "following", lambda: {"session": session, **follower.told()})
     app.layout = layout.page(runs, drawn, session)

@@ -35,13 +35,12 @@ GROWING, FINISHED, STILL, LOST = "growing", "finished", "still", "lost"
 
 
 def clock() -> str:
-    """What time it is."""
     return time.strftime("%H:%M:%S")
 
 
 @dataclass(frozen=True)
 class RunStatus:
-    """How a run file stands, and of when that is known."""
+    """The status of a run file, and since when it is known."""
 
     kind: str  # growing, finished, still or lost
     inferences: int
@@ -50,18 +49,13 @@ class RunStatus:
 
     @classmethod
     def of(cls, path: Path, run: Tomogram) -> Self:
-        """That of a run file of which this much was read."""
+        """Return the status of a run file from what was read of it."""
         if run.provenance.get(keys.FINISHED) == run.outcomes.total():
             return cls(FINISHED, run.inferences)
         return cls(GROWING if is_held(path) else STILL, run.inferences)
 
     @property
     def words(self) -> str:
-        """For people.
-
-        >>> RunStatus("growing", 12345, at="10:32:05").words
-        '12,345 inferences so far, as of 10:32:05 · following'
-        """
         if self.kind == FINISHED:
             return f"{self.inferences:,} inferences · finished"
         so_far, ends = (" so far", "following") if self.kind == GROWING else ("", self.problem or "it no longer grows")
@@ -72,11 +66,7 @@ MOST_SAVED = 100
 
 
 def add(saved: object, name: object, query: str, at_least: object) -> list[Record]:
-    """The saved queries with one more; the same name takes the older one's place.
-
-    >>> add([], "mild fog", "fog <= 2", 0.9)
-    [{'name': 'mild fog', 'query': 'fog <= 2', 'at_least': 0.9}]
-    """
+    """The saved queries with one more; the same name takes the older one's place."""
     words = str(name or "").strip()
     if not words:
         raise InputError("name: none was given; type one, such as mild weather")
@@ -88,7 +78,7 @@ def add(saved: object, name: object, query: str, at_least: object) -> list[Recor
 
 
 def known(saved: object) -> list[Record]:
-    """Those of a browser's entries that are what they should be: anyone could have written them."""
+    """The valid entries among those that a browser sent."""
     return [
         {"name": one["name"], "query": one["query"], "at_least": float(one["at_least"])}
         for one in (saved if isinstance(saved, list) else [])
@@ -100,15 +90,7 @@ def known(saved: object) -> list[Record]:
 
 
 def as_toml(saved: Sequence[Record]) -> str:
-    """The saved queries as gates, to be pasted into a spec.
-
-    >>> print(as_toml([{"name": "mild", "query": "fog <= 2", "at_least": 0.9}]))
-    [[gate]]
-    name = "mild"
-    query = "fog <= 2"
-    at_least = 0.9
-    <BLANKLINE>
-    """
+    """The saved queries as gates, to be pasted into a spec."""
     return "\n".join(
         f"[[gate]]\nname = {_text(one['name'])}\nquery = {_text(one['query'])}\nat_least = {one['at_least']!r}\n"
         for one in saved
@@ -116,7 +98,6 @@ def as_toml(saved: Sequence[Record]) -> str:
 
 
 def _text(value: str) -> str:
-    """TOML's basic strings take JSON's escapes, but for a character that JSON leaves alone."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -124,7 +105,7 @@ EVERYTHING = "order >= 0"
 VIEWS = ("space", "pairs", "curves", "tests", "errors", "compare")
 MOST_CLASSES = 60  # up to which a table of classes can be read
 MOST_ANSWERS = 500  # that are remembered
-MOST_ASKED = 2  # of the last questions are answered anew when a run has grown, before a page asks them again
+MOST_ASKED = 2  # last queries that are answered again when a run has grown, before a page asks them
 MOST_VIEWS = 8  # the figures of a view can take some megabytes
 
 
@@ -132,7 +113,7 @@ Made = TypeVar("Made")
 
 
 class Memory:
-    """Results that were asked for before; the oldest go first."""
+    """A cache of results; the oldest are dropped first."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -140,7 +121,6 @@ class Memory:
         self.lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return what is remembered under a key, or make it."""
         with self.lock:
             if key in self.kept:
                 return cast(Made, self.kept[key])
@@ -152,7 +132,6 @@ class Memory:
         return made
 
     def begin_anew(self, known: Mapping[Hashable, object]) -> None:
-        """Forget everything but what is given."""
         with self.lock:
             self.kept = dict(known)
 
@@ -163,9 +142,13 @@ class Runs:
     def __init__(self, files: Sequence[Path], spec: Path | None = None) -> None:
         self.files = tuple(files)
         self.spec = spec
-        self.file_names = _short_names(self.files)
+        names = [path.name for path in self.files]
+        unique = len(set(names)) == len(names)
+        self.file_names = tuple(names if unique else (f"{n}: {path}" for n, path in enumerate(self.files, start=1)))
         self.signatures = tuple(map(Signature.of, self.files))  # before what they are the signatures of is read
         self.loaded = [Loaded() for _ in self.files]
+        from testifai.locality.measure import tells_confusions
+
         opened = [open_measured(path, loaded) for path, loaded in zip(self.files, self.loaded, strict=True)]
         # A run with a score is there twice, by its pass rates and by the score's means: either may be chosen.
         listed = [(file, score) for file, run in enumerate(opened) for score in (None, *run.scores)]
@@ -180,79 +163,78 @@ class Runs:
         self.answers = Memory(MOST_ANSWERS)
         self.views = Memory(MOST_VIEWS)
         self._asked: deque[tuple[int, str]] = deque(maxlen=MOST_ASKED)
-        absent = {"compare": len(self.files) < 2, "errors": not any(map(has_errors, self.tomograms))}
-        self.available = tuple(view for view in VIEWS if not absent.get(view))  # what there is something to show in
+        confused = any(tells_confusions(tomogram, MOST_CLASSES) for tomogram in self.tomograms)
+        absent = {"compare": len(self.files) < 2, "errors": not confused}
+        self.available = tuple(view for view in VIEWS if not absent.get(view))
         self._subjects: dict[int, Session | InputError] = {}
         self._opening = threading.Lock()
-        for name, tomogram in zip(self.names[1:], self.tomograms[1:], strict=True):
-            if _axes(tomogram.space) != _axes(self.space):
+        axes = [[(axis.name, axis.severities) for axis in tomogram.space.axes] for tomogram in self.tomograms]
+        for name, others in zip(self.names, axes, strict=True):
+            if others != axes[0]:
                 raise InputError(
                     f"run files: {name} has other axes or severities than {self.names[0]}; explore them one at a time"
                 )
 
     @property
     def space(self) -> Space:
-        """The axes that all the runs share."""
         return self.tomograms[0].space
 
     def warm(self) -> None:
-        """Begin to estimate every test of every run, while the page is still made and the browser opens."""
-        threading.Thread(target=self._warm, daemon=True).start()
+        """Start to estimate every test of every run while the page is created and the browser opens."""
 
-    def _warm(self) -> None:
-        for run in range(len(self.tomograms)):
-            with contextlib.suppress(Exception):  # whoever asks for the estimates is told
-                self.tomogram(run)
-        _give_back_memory()
+        def estimate() -> None:
+            for run in range(len(self.tomograms)):
+                with contextlib.suppress(Exception):  # raised again for a page that needs the estimates
+                    self.tomogram(run)
+            _give_back_memory()
+
+        threading.Thread(target=estimate, daemon=True).start()
 
     def take_up(self, file: int, run: Tomogram) -> None:
-        """Show what a run file holds now instead of what it held before; estimates are made first."""
+        """Replace the tomograms of a run file by one with more trials; estimates are made first."""
         new = tuple(
             run.scored(old.settings.score) if of == file else old
             for of, old in zip(self.file_of, self.tomograms, strict=True)
         )
         for tomogram in new:
             _ = tomogram.estimator.sample
-        asked = [(one, query) for one, query in list(self._asked) if self.file_of[one] == file]
         known: dict[Hashable, object] = {
-            ("answer", self.revision + 1, one, query): new[one].query(query) for one, query in asked
+            ("answer", self.revision + 1, one, query): new[one].query(query)
+            for one, query in list(self._asked)
+            if self.file_of[one] == file
         }
         self.answers.begin_anew(known)
         self.views.begin_anew({})
-        # What is remembered belongs to a revision. It is changed last, and whoever asks reads it first.
+        # Cached results belong to a revision: it is changed last here, and read first by readers.
         self.tomograms = new
         self.revision += 1
         _give_back_memory()
 
     def growing(self, run: int) -> bool:
-        """Whether more of a run is still being measured."""
         return self.standing[self.file_of[run]].kind == GROWING
 
     def ready(self, run: int) -> bool:
-        """Whether a run's estimates are made."""
         return self.tomograms[run].estimator.estimated
 
     def tomogram(self, run: int) -> Tomogram:
-        """A run's tomogram, its estimates made."""
+        """A run's tomogram, with its estimates made."""
         if not self.ready(run):
             with self._opening:
                 _ = self.tomograms[run].estimator.sample
         return self.tomograms[run]
 
     def answer(self, run: int, query: str) -> Answer:
-        """A query's answer."""
         key = ("answer", self.revision, run, query)
         found = self.answers.get(key, lambda: self.tomogram(run).query(query))
         self._asked.append((run, query))
         return found
 
     def bound(self, run: int, query: str) -> Answer:
-        """A query's answer with bounds that hold however often one looks."""
+        """A query's answer with bounds that stay valid while the run grows."""
         key = ("bound", self.revision, run, query)
         return self.answers.get(key, lambda: self.tomogram(run).query_engine.bound(query))
 
     def comparison(self, run: int, against: int, query: str) -> Comparison:
-        """How the second of two runs differs from the first."""
         from testifai.tomogram.comparison import compare
 
         return self.answers.get(
@@ -261,7 +243,6 @@ class Runs:
         )
 
     def errors(self, run: int) -> Explanation:
-        """Why the model fails, where the run kept what was predicted."""
         from testifai.locality.explain import explain
         from testifai.locality.measure import from_run
 
@@ -271,7 +252,7 @@ class Runs:
         )
 
     def session(self, run: int) -> Session:
-        """A run's model and data, loaded when first asked for; what is wrong with them is told each time."""
+        """A run's model and data, loaded once; an error with them is raised each time."""
         from testifai.session.stored_runs import reopen
 
         with self._opening:
@@ -287,47 +268,62 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class View:
-    """What is on the screen, as the page's address holds it."""
+class FigureRequest:
+    """The figures of a view that a page shows. Axes that are not shown are at their severity in `at`, else averaged."""
 
     run: int
-    against: int
     view: str
-    axes: tuple[str, ...]
     query: str
-    test: int | None = None
-    at: dict[str, int] = field(default_factory=dict)  # severities of axes that are not shown, where not the mean
+    axes: Sequence[str]
+    against: int = 0
+    at: Mapping[str, int] = field(default_factory=dict)
+    test: int | None = None  # whose inputs are shown
+
+    @property
+    def others(self) -> dict[str, int]:
+        return {name: severity for name, severity in self.at.items() if name not in self.axes}
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        if self.view in ("curves", "errors"):
+            return self.view, self.run
+        if self.view in ("pairs", "tests"):
+            return self.view, self.run, self.query
+        against = self.against if self.view == "compare" else None
+        return self.view, self.run, self.query, tuple(self.axes), against, tuple(self.others.items())
 
 
-def read_address(search: str | None, runs: Runs) -> View:
-    """The view an address asks for; whatever does not fit these runs is left at its default."""
+def shown_axes(wanted: object, space: Space) -> tuple[str, ...]:
+    """Three axes, those wanted first."""
+    given = [name for name in (wanted if isinstance(wanted, list) else []) if name in space.names]
+    return tuple(dict.fromkeys([*given, *space.names]))[:3]
+
+
+def read_address(search: str | None, runs: Runs) -> FigureRequest:
+    """The view of an address; what does not fit these runs is left at its default."""
     found = {key: values[-1] for key, values in parse_qs((search or "").lstrip("?"), max_num_fields=50).items()}
-    names = runs.space.names
-    wanted = tuple(dict.fromkeys(name for name in found.get("axes", "").split(",") if name in names))
-    shown = min(3, len(names))
-    axes = (*wanted, *(name for name in names if name not in wanted))[:shown]
     view = found.get("view", "")
     pairs = (part.rpartition(":") for part in found.get("at", "").split(","))
-    return View(
+    return FigureRequest(
         run=_number(found.get("run"), len(runs.names), 0) or 0,
-        against=_number(found.get("against"), len(runs.names), runs.against) or 0,
         view=view if view in runs.available else VIEWS[0],
-        axes=axes,
         query=found.get("query", EVERYTHING),
-        test=_number(found.get("test"), runs.space.size, None),
+        axes=shown_axes(found.get("axes", "").split(","), runs.space),
+        against=_number(found.get("against"), len(runs.names), runs.against) or 0,
         at=fixed(runs.space, {name: _number(severity, 10**9, None) for name, _, severity in pairs}),
+        test=_number(found.get("test"), runs.space.size, None),
     )
 
 
 def number(runs: Runs, run: object) -> int:
-    """A run by its number: nothing else that a request might hold leads to a file."""
+    """A run's number from a request, which may contain anything."""
     if type(run) is not int or not 0 <= run < len(runs.names):
         raise InputError(f"run: {str(run)[:40]!r} is not one of those given on the command line")
     return run
 
 
 def fixed(space: Space, wanted: object) -> dict[str, int]:
-    """Those of an axis's wanted severities that it has."""
+    """The wanted severities that axes have."""
     levels = {axis.name: axis.severities for axis in space.axes}
     return {
         name: severity
@@ -337,30 +333,11 @@ def fixed(space: Space, wanted: object) -> dict[str, int]:
 
 
 def _give_back_memory() -> None:
-    """Fitting leaves room for a dozen large arrays behind, which glibc would keep."""
+    """Return the memory of freed arrays to the system; glibc would keep it."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # other C libraries have nothing like it
             ctypes.CDLL(None).malloc_trim(0)
 
 
-def has_errors(tomogram: Tomogram) -> bool:
-    """Whether a run says which class was taken for which."""
-    from testifai.locality.measure import tells_confusions
-
-    return tells_confusions(tomogram, MOST_CLASSES)
-
-
 def _number(text: str | None, below: int, default: int | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdigit() and int(text[:12]) < below else default
-
-
-def _axes(space: Space) -> list[tuple[str, tuple[int, ...]]]:
-    return [(axis.name, tuple(axis.severities)) for axis in space.axes]
-
-
-def _short_names(files: Sequence[Path]) -> tuple[str, ...]:
-    """File names, with as much of their folders as tells them apart."""
-    names = [path.name for path in files]
-    if len(set(names)) == len(names):
-        return tuple(names)
-    return tuple(f"{number}: {path}" for number, path in enumerate(files, start=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testifai.commands.common import Json, SpecFile, duration, print_json, read_spec, say
+from testifai.commands.common import Json, SpecFile, answer, duration, read_spec, say
 
 
 def check(spec: SpecFile, as_json: Json = False) -> None:
@@ -15,21 +15,18 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
     session = assembly.session(loaded, spec.resolve().parent)
     check_gates(loaded.gate, session.tomogram())
     found = estimate(session)
-    if (line := found.differs()) is not None:
-        say(f"note: {line}", err=True)
+    if (note := found.differs()) is not None:
+        say(f"note: {note}", err=True)
     if found.near_chance is not None:
         say(f"warning: {found.near_chance}", err=True)
-    if as_json:
-        print_json(found.as_dict())
-        return
     clean = f"; clean accuracy {found.clean_accuracy:.3f} on {found.clean_inputs:,} inputs"
     accuracy = "" if found.clean_accuracy is None else clean
     likely = f", likely {found.foreseen:,}" if found.foreseen < found.inferences else ""
     fitting = f" ({duration(found.fitting)} of it for fits and estimates)" if found.fitting >= 1 else ""
-    say(
+    line = (
         f"{found.run_tests:,} of {found.tests:,} tests on up to {found.inputs:,} inputs: at most {found.inferences:,} "
         f"inferences{likely}, about {duration(found.seconds)}{fitting} with {found.workers} workers at "
         f"{found.batch_size} a batch, "
         f"a run file of at most {found.file_bytes / 1e6:.1f} MB{accuracy}"
     )
-    say(*found.notes())
+    answer(as_json, found.as_dict(), line, *found.notes())

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from werkzeug.serving import BaseWSGIServer
 
+    from testifai.session.session import Session
     from testifai.spec.parsing import Spec
+    from testifai.tomogram import Tomogram
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RunFile = Annotated[
@@ -34,23 +36,17 @@ SpecFile = Annotated[
 ]
 SpecOption = Annotated[
     Path | None,
-    typer.Option(
-        "--spec",
-        help="Spec to use instead of the one stored in the run.",
-        autocompletion=completion.specs,
-    ),
+    typer.Option("--spec", help="Spec to use instead of the one stored in the run.", autocompletion=completion.specs),
 ]
 ArityOption = Annotated[
-    int | None,
-    typer.Option("--arity", min=1, help="Inputs of a system built on the model, such as an adder: 2."),
+    int | None, typer.Option("--arity", min=1, help="Inputs of a system built on the model, such as an adder: 2.")
 ]
 CombineOption = Annotated[
     str | None,
     typer.Option("--combine", help="MODULE:FUNCTION that combines the labels of such a system [default: sum]."),
 ]
 WorkersOption = Annotated[
-    str | None,
-    typer.Option("--workers", help="Number of workers, or 'ray' [default: from spec].", metavar="WORKERS"),
+    str | None, typer.Option("--workers", help="Number of workers, or 'ray' [default: from spec].", metavar="WORKERS")
 ]
 HostOption = Annotated[str, typer.Option("--host", help="Address to serve on; all but loopback need a token.")]
 PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free port.")]
@@ -61,9 +57,6 @@ class Stopped(Exception):  # noqa: N818
     """A run ended by Ctrl-C; the message says what was kept."""
 
 
-# -- the command line itself
-
-
 def _be_verbose(value: bool) -> None:
     if value:
         logging.getLogger().setLevel(logging.DEBUG)
@@ -71,8 +64,7 @@ def _be_verbose(value: bool) -> None:
 
 def _verbose(
     verbose: Annotated[
-        bool,
-        typer.Option("-v", "--verbose", help="Log details to stderr.", callback=_be_verbose, expose_value=False),
+        bool, typer.Option("-v", "--verbose", help="Log details to stderr.", callback=_be_verbose, expose_value=False)
     ] = False,
 ) -> None: ...
 
@@ -109,6 +101,14 @@ def show_help(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
+def group(summary: str) -> typer.Typer:
+    """Return a group of commands; without a command it prints its help."""
+    return typer.Typer(
+        cls=CommandGroup, help=summary, callback=show_help, invoke_without_command=True, rich_markup_mode=None,
+        add_completion=False,
+    )  # fmt: skip
+
+
 def given(value: object) -> bool:
     """Return True if an option that is None, False or empty by default was set."""
     return value is not None and value is not False and value != []
@@ -128,9 +128,6 @@ def exclude(mode: str, active: object, options: Mapping[str, object]) -> None:
             raise InputError(f"{option} cannot be combined with {mode}")
 
 
-# -- output
-
-
 def say(*lines: str, err: bool = False) -> None:
     """Print lines for people on standard output or standard error, without control characters."""
     for line in lines:
@@ -140,6 +137,14 @@ def say(*lines: str, err: bool = False) -> None:
 def print_json(value: object) -> None:
     """Print one JSON document on standard output."""
     typer.echo(printable_json(json.dumps(value, ensure_ascii=False, indent=1)))
+
+
+def answer(as_json: bool, facts: object, *lines: str) -> None:
+    """Print a result as JSON or in lines for people."""
+    if as_json:
+        print_json(facts)
+    else:
+        say(*lines)
 
 
 @contextmanager
@@ -161,9 +166,6 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-# -- specs and user code
-
-
 def read_spec(path: Path) -> Spec:
     """Read a spec and note the user code that it imports."""
     from testifai.spec.parsing import read
@@ -172,6 +174,15 @@ def read_spec(path: Path) -> Spec:
     if entries := spec.runs_code():
         say(f"note: runs your own code, named by {', '.join(entries)}", err=True)
     return spec
+
+
+def reopened(run: Path | Tomogram, spec: Path | None) -> Session:
+    """Load the model and data of a stored run, or of a spec to use instead, whose user code is noted."""
+    from testifai.session.stored_runs import reopen
+
+    if spec is not None:
+        read_spec(spec)
+    return reopen(run, spec)
 
 
 def with_workers(spec: Spec, workers: str | None) -> Spec:
@@ -205,15 +216,8 @@ def check_file(option: str, path: Path | None, *endings: str) -> None:
         raise InputError(f"{option}: the folder {path.parent} does not exist")
 
 
-# -- pages in the browser
-
-
 def address_of(host: str, port: int, token: str | None) -> str:
-    """Return the URL of a page.
-
-    >>> address_of("::1", 8050, None), address_of("0.0.0.0", 8050, "secret")
-    ('http://[::1]:8050/', 'http://0.0.0.0:8050/?token=secret')
-    """
+    """Return the URL of a page."""
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}/" + ("" if token is None else f"?token={token}")
 

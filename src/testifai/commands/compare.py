@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import InputsOption, Json, Score, print_json, say
+from testifai.commands.common import InputsOption, Json, Score, answer
 
 
 def compare(
@@ -33,7 +33,4 @@ def compare(
 
     a, b = (open_measured(path) for path in (run_a, run_b))
     found = compare_runs(a, b, queries or (), inputs, score=score)
-    if as_json:
-        print_json(found.as_dict())
-    else:
-        say(*found.lines())
+    answer(as_json, found.as_dict(), *found.lines())

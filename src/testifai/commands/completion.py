@@ -1,4 +1,4 @@
-"""What a shell offers after Tab: files by their endings, names of parts. Nothing heavy is imported for it."""
+"""Shell completions: files by their endings, names of components. Heavy imports are avoided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Completer = Callable[[str], list[str]]
 
 
 def files(*endings: str) -> Completer:
-    """Offers files with these endings in the folder that was begun; where there are none, the shell offers its own."""
+    """Complete files with these endings; if there are none, the shell completes its own."""
 
     def complete(incomplete: str) -> list[str]:
         folder = os.path.dirname(incomplete)
@@ -29,26 +29,23 @@ def files(*endings: str) -> Completer:
 
 
 def among(*values: str) -> Completer:
-    """Offers some words."""
     return lambda incomplete: _beginning(incomplete, values)
 
 
 def techniques(incomplete: str) -> list[str]:
-    """Offers techniques of `testifai label select`."""
     from testifai.operational import TECHNIQUES
 
     return _beginning(incomplete, TECHNIQUES)
 
 
 def suites(incomplete: str) -> list[str]:
-    """Offers suites of perturbations."""
     from testifai.perturb.registry import SUITES
 
     return _beginning(incomplete, SUITES)
 
 
 def perturbations(context: typer.Context, incomplete: str) -> list[str]:
-    """Offers axes of the spec, and perturbations of the suite that was begun or the suites, for all would take long."""
+    """Complete axes of the spec, suites, and perturbations of the typed suite: all would take long."""
     from testifai.errors import InputError
     from testifai.perturb.registry import names
 
@@ -58,14 +55,13 @@ def perturbations(context: typer.Context, incomplete: str) -> list[str]:
         found = names(begun[0]) if len(begun) == 1 else [f"{one}." for one in begun]
     except InputError:
         found = []
-    # A line that is not finished leaves the spec among the words that nobody claimed.
+    # In an unfinished line the spec may be among the unparsed words.
     words = [str(context.params.get("spec")), *context.args]
     axes = [axis for word in words if word.endswith(".toml") for axis in _axes(Path(word))]
     return _beginning(incomplete, [*axes, *found])
 
 
 def _axes(spec: Path) -> list[str]:
-    """The axes that a spec names; none where it cannot be read."""
     try:
         space = tomllib.loads(spec.read_text("utf-8")).get("space")
     except (OSError, ValueError):

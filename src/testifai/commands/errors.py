@@ -7,36 +7,19 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from testifai.commands import completion
-from testifai.commands.common import (
-    ArityOption,
-    CombineOption,
-    Json,
-    SpecOption,
-    Stopped,
-    check_file,
-    exclude,
-    needs,
-    print_json,
-    read_spec,
-    say,
-    user_function,
-)
+from testifai.commands import common, completion
 from testifai.errors import InputError
 from testifai.support.types import Record
 
 if TYPE_CHECKING:
-    from testifai.data import Data
     from testifai.locality.local import Local
     from testifai.locality.pairs import Agreement
     from testifai.locality.summary import Explanation
-    from testifai.models import Model
     from testifai.session.hunting import Hunt
     from testifai.space import Space
     from testifai.support.progress import Step
@@ -53,8 +36,8 @@ def errors(
             autocompletion=completion.files(".db", ".toml"),
         ),
     ],
-    arity: ArityOption = None,
-    combine: CombineOption = None,
+    arity: common.ArityOption = None,
+    combine: common.CombineOption = None,
     given: Annotated[
         list[str] | None,
         typer.Option(
@@ -85,11 +68,11 @@ def errors(
         str | None, typer.Option(help="Tests to search, such as: severity <= 3 [default: all] (needs --hunt).")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Find one failure per input (needs --hunt).")] = False,
-    spec: SpecOption = None,
+    spec: common.SpecOption = None,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="Run file [default: SPEC.local.db] (needs a spec).")
     ] = None,
-    as_json: Json = False,
+    as_json: common.Json = False,
 ) -> None:
     """Explain failures and suggest training data.
 
@@ -98,31 +81,39 @@ def errors(
     with keep = ["predicted"], is read without testing anything.
     """
     from_spec = source.suffix == ".toml"
-    needs("--hunt", hunt, {"--region": region, "--once": once})
-    needs("a spec", from_spec, {"--per-class": per_class, "--out": out, "--measured": measured})
-    needs("a run file", not from_spec, {"--spec": spec, "--hunt": hunt})
+    common.needs("--hunt", hunt, {"--region": region, "--once": once})
+    common.needs("a spec", from_spec, {"--per-class": per_class, "--out": out, "--measured": measured})
+    common.needs("a run file", not from_spec, {"--spec": spec, "--hunt": hunt})
     prints = {"--html": html, "--measured": measured, "--confidence": confidence}
-    exclude("--hunt", hunt, {**prints, "--arity": arity, "--combine": combine, "--given": given})
-    exclude("--given", given, {**prints, "--failures": failures})
-    check_file("--html", html, ".html", ".htm")
-    check_file("--failures", failures, ".npz" if hunt is None else ".csv")
+    common.exclude("--hunt", hunt, {**prints, "--arity": arity, "--combine": combine, "--given": given})
+    common.exclude("--given", given, {**prints, "--failures": failures})
+    common.check_file("--html", html, ".html", ".htm")
+    common.check_file("--failures", failures, ".npz" if hunt is None else ".csv")
     if hunt is not None:
         _hunt(source, failures or source.with_name(f"{source.stem}-failures.csv"), hunt, region, once, spec, as_json)
         return
     known = _read_given(given)
     if measured is not None and (arity or 1) == 1 and combine is None:
         raise InputError(NO_SYSTEM)
-    function = user_function(combine, "--combine")
+    function = common.user_function(combine, "--combine")
     run_file = (out or source.with_suffix(".local.db")) if from_spec else source
     from testifai.locality.measure import from_run
+    from testifai.present import errors_text
 
-    measurement = _LocalMeasurement.of(source) if from_spec else None
+    measurement = _LocalMeasurement(source) if from_spec else None
     local = from_run(run_file) if measurement is None else measurement.local(run_file, per_class or 200)
     if known:
-        _show_beliefs(local, known, {"combine": function, "arity": arity}, run_file, as_json)
+        from testifai.locality.network import Network
+
+        network = Network.of(local, combine=function, arity=arity)
+        beliefs = network.beliefs(given=known)
+        if as_json:
+            states = [one.as_dict() for one in beliefs]
+            common.print_json({"given": known, "beliefs": states, "notes": network.notes, "run": str(run_file)})
+        else:
+            errors_text.show_beliefs(known, beliefs, network.notes)
         return
     from testifai.locality.explain import explain
-    from testifai.present import errors_text
     from testifai.session import stored_runs
 
     run = stored_runs.open_run(run_file)
@@ -134,51 +125,40 @@ def errors(
         agreement = measurement.agreement(found, function, measured, run_file)
         written["measured"] = agreement.as_dict()
     if html is not None:
-        from testifai.report.error_page import render
+        from testifai.report.page import render_errors
         from testifai.support.files import write_bytes
 
-        write_bytes(html, render(found, run_file.name).encode())
+        write_bytes(html, render_errors(found, run_file.name).encode())
         written["html"] = str(html)
     if failures is not None:
         from testifai.locality.explain import export_failures
 
         data, space = stored_runs.source(run, source if from_spec else spec).data()
         written |= {"failures": str(failures), "rows": export_failures(found, data, space, failures)}
-    if as_json:
-        print_json({**found.as_dict(), **written})
-        return
-    errors_text.show(found, top, agreement, by_class=confidence)
-    if html is not None:
-        say(f"Wrote {html}")
-    if failures is not None:
-        say(f"Wrote {written['rows']:,} failing inputs to {failures}")
+    if not as_json:
+        errors_text.show(found, top, agreement, by_class=confidence)
+    lines = [] if html is None else [f"Wrote {html}"]
+    lines += [] if failures is None else [f"Wrote {written['rows']:,} failing inputs to {failures}"]
+    common.answer(as_json, {**found.as_dict(), **written}, *lines)
 
 
-@dataclass(frozen=True)
 class _LocalMeasurement:
     """The model and data of a spec, loaded once; what a run file contains already is not measured again."""
 
-    model: Model
-    data: Data
-    space: Space
-    options: Record
-    about: Record
-
-    @classmethod
-    def of(cls, path: Path) -> _LocalMeasurement:
+    def __init__(self, path: Path) -> None:
         from testifai.session import assembly
         from testifai.session.stored_runs import about
         from testifai.space import Space
 
-        spec, folder = read_spec(path), path.resolve().parent
+        spec, folder = common.read_spec(path), path.resolve().parent
         parts, space = assembly.load(spec, folder), assembly.space(spec, folder)
+        self.model, self.data = parts.model, parts.data
         # Each axis is tested alone, so the order of application does not matter.
-        alone = Space({axis.name: (axis.perturbation, axis.levels or axis.severities) for axis in space.axes})
-        options = {name: getattr(spec.scan, name) for name in ("seed", "batch_size", "workers")}
-        return cls(parts.model, parts.data, alone, options, about(spec, folder, parts.data))
+        self.space = Space({axis.name: (axis.perturbation, axis.levels or axis.severities) for axis in space.axes})
+        self.options: Record = {name: getattr(spec.scan, name) for name in ("seed", "batch_size", "workers")}
+        self.about = about(spec, folder, parts.data)
 
     def local(self, run_file: Path, per_class: int) -> Local:
-        """Measure the local robustness under each axis alone."""
         from testifai.locality.measure import local
 
         with self._recorded(run_file) as show:
@@ -213,24 +193,11 @@ class _LocalMeasurement:
             with bar() as show:
                 yield show
         except KeyboardInterrupt:
-            raise Stopped(f"stopped: what was measured is in {run_file}; the same command continues") from None
+            raise common.Stopped(f"stopped: what was measured is in {run_file}; the same command continues") from None
         with Store.create_or_open(run_file) as store:
             # Gates are about all inputs, and these are only those that the model gets right.
             store.put(**{**self.about, keys.GATES: []})
             trusted_runs.remember(store)
-
-
-def _show_beliefs(local: Local, given: dict[str, str], system: Record, run_file: Path, as_json: bool) -> None:
-    from testifai.locality.network import Network
-    from testifai.present import errors_text
-
-    network = Network.of(local, **system)
-    beliefs = network.beliefs(given=given)
-    if as_json:
-        answers = [one.as_dict() for one in beliefs]
-        print_json({"given": given, "beliefs": answers, "notes": network.notes, "run": str(run_file)})
-        return
-    errors_text.show_beliefs(given, beliefs, network.notes)
 
 
 def _read_given(texts: list[str] | None) -> dict[str, str]:
@@ -250,29 +217,26 @@ def _hunt(
 ) -> None:
     """Run the trials that are most likely to fail; the run file and its estimates are unchanged."""
     from testifai.session import hunting
-    from testifai.session.stored_runs import open_measured, reopen
+    from testifai.session.stored_runs import open_measured
     from testifai.support.files import write_bytes
     from testifai.support.progress import status
 
     tomogram = open_measured(run_file)
-    if spec is not None:
-        read_spec(spec)
-    session = reopen(tomogram, spec)
+    session = common.reopened(tomogram, spec)
     with status():
         found = hunting.hunted(tomogram, hunting.running(session), budget, region, once=once)
     write_bytes(out, _failures_table(tomogram.space, found).encode())
-    failing = len(found.failing_inputs)
-    if as_json:
-        curve = [dict(zip(("inferences", "failures", "inputs"), point, strict=True)) for point in found.curve]
-        print_json({"inferences": found.inferences, "failures": len(found.tests), "inputs": failing, "curve": curve,
-                    "file": str(out)})  # fmt: skip
-        return
-    say(f"{len(found.tests):,} failures of {failing:,} inputs in {found.inferences:,} inferences; written to {out}")
-    say("these inputs were chosen for failing: rates among them say nothing of others, and the run's stay as they are")
+    failures, failing, spent = len(found.tests), len(found.failing_inputs), found.inferences
+    curve = [dict(zip(("inferences", "failures", "inputs"), point, strict=True)) for point in found.curve]
+    common.answer(
+        as_json,
+        {"inferences": spent, "failures": failures, "inputs": failing, "curve": curve, "file": str(out)},
+        f"{failures:,} failures of {failing:,} inputs in {spent:,} inferences; written to {out}",
+        "these inputs were chosen for failing: rates among them say nothing of others, and the run's stay as they are",
+    )
 
 
 def _failures_table(space: Space, found: Hunt) -> str:
-    """Return the failures as .csv, in the order they were found."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     places = [f"{name}_place" for name in space.names] if space.order_sensitive else []

@@ -31,12 +31,10 @@ SPEC = "digits.toml"
 RUN = "digits.db"
 PAGE = "digits.html"
 
-Report = Callable[[Step], None]
-
 
 @dataclass(frozen=True)
 class QueryRow:
-    """One query of the paper's Table 2: an answer beside the truth. Positive = optimistic."""
+    """One query of the paper's Table 2: an answer and the truth. A positive error is optimistic."""
 
     name: str
     query: str
@@ -48,9 +46,8 @@ class QueryRow:
         return self.answer.robustness - self.truth
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
-        told = {"name": self.name, "query": self.query, "truth": self.truth, "error": self.error}
-        return {**told, **self.answer.as_dict()}
+        facts = {"name": self.name, "query": self.query, "truth": self.truth, "error": self.error}
+        return {**facts, **self.answer.as_dict()}
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,6 @@ class Way:
 
     @property
     def mean_error(self) -> float:
-        """Of the absolute errors."""
         return float(np.mean([abs(row.error) for row in self.rows]))
 
     @property
@@ -72,13 +68,12 @@ class Way:
 
     @property
     def held(self) -> int | None:
-        """How many intervals hold the truth; None where there are none."""
+        """Number of intervals that contain the truth; None if there are none."""
         if any(math.isnan(row.answer.low) for row in self.rows):
             return None
         return int(sum(row.answer.low <= row.truth <= row.answer.high for row in self.rows))
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         return {
             "inferences": self.tomogram.inferences,
             "mean_error": self.mean_error,
@@ -90,7 +85,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Demo:
-    """Three ways beside full tomography of the same model and digits: the published one and two of ours."""
+    """Three ways and full tomography of the same model and digits: the published one and two of ours."""
 
     full: Tomogram
     published: Way
@@ -104,11 +99,10 @@ class Demo:
 
     @property
     def saved(self) -> float:
-        """How many times fewer inferences the small run made than the published method."""
+        """Factor by which the small run made fewer inferences than the published method."""
         return self.published.tomogram.inferences / self.small.tomogram.inferences
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         return {
             "inputs": self.full.outcomes.inputs,
             "base": self.full.base,
@@ -120,11 +114,7 @@ class Demo:
 
 
 def table_2(names: tuple[str, ...]) -> dict[str, str]:
-    """The twelve queries of TestifAI's Table 2 for three axes with six levels: eight octants, four growing cubes.
-
-    >>> table_2(("a", "b", "c"))["Q2"]
-    'a <= 2 and b <= 2 and c >= 3'
-    """
+    """The twelve queries of TestifAI's Table 2 for three axes with six levels: eight octants, four growing cubes."""
     queries = {}
     for octant in range(8):
         sides = [f"{name} {'>= 3' if octant >> (2 - j) & 1 else '<= 2'}" for j, name in enumerate(names)]
@@ -135,19 +125,18 @@ def table_2(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def beside(found: Tomogram, full: Tomogram, queries: Mapping[str, str]) -> list[QueryRow]:
-    """What a tomogram answers to some queries, beside the truth."""
+    """A tomogram's answers to some queries, with the truth."""
     return [QueryRow(name, query, found.query(query), full.query(query).robustness) for name, query in queries.items()]
 
 
-def run(folder: Path, progress: Report | None = None) -> Demo:
-    """All three ways and the truth; a spec and the small run of it are left in the folder."""
+def run(folder: Path, progress: Callable[[Step], None] | None = None) -> Demo:
+    """Measure all three ways and the truth; a spec and its small run are written into the folder."""
     model, data, space = OnnxModel(demo_model_path()), demo_data(), Space(AXES)
 
     def scanned(**options: Any) -> Tomogram:
         return assembly.session_of(model, data, space, **options).run(progress=progress)
 
-    # First, since this is where a folder may be refused.
-    few = specified(folder, progress)
+    few = specified(folder, progress)  # first, since this is where a folder may be rejected
     full = scanned(strategy="full", surrogate="none")
 
     def way(name: str, tomogram: Tomogram) -> Way:
@@ -159,8 +148,8 @@ def run(folder: Path, progress: Report | None = None) -> Demo:
     return Demo(full, published, equal, small, worst_regions(small.tomogram, 1).regions[0])
 
 
-def specified(folder: Path, progress: Report | None) -> Tomogram:
-    """The run that a spec describes, with its file: gone on with where it was begun before."""
+def specified(folder: Path, progress: Callable[[Step], None] | None) -> Tomogram:
+    """The run of a spec that is written into the folder; resumed if it was started before."""
     spec, path = folder / SPEC, folder / RUN
     axes = "\n".join(f'{name} = "{perturbation}"' for name, perturbation in AXES.items())
     model = demo_model_path()
@@ -178,20 +167,25 @@ def specified(folder: Path, progress: Report | None) -> Tomogram:
 
 
 def _quoted(path: Path) -> str:
-    """A path as a string of TOML that takes nothing for an escape."""
     return f"'{path}'" if "'" not in str(path) else '"' + str(path).replace("\\", "\\\\") + '"'
 
 
 def show(out: Console, result: Demo) -> None:
-    """The twelve queries of Table 2, what they cost, where the model is worst, and a picture."""
+    """Print the twelve queries of Table 2, their cost, the worst region of the model, and a map."""
     inputs, names = result.full.outcomes.inputs, result.full.space.names
     heads = [f"{way.name}\n{way.tomogram.inferences:,}" for way in result.ways]
     table = terminal.table_of(
         f"a LeNet-5 on {inputs:,} digits under {', '.join(names)}: error of the mean robustness, ± its 95 % interval",
         ("", "left"), ("query\ninferences", "left"), f"truth\n{result.full.inferences:,}", *heads,
     )  # fmt: skip
+
+    def cell(row: QueryRow) -> str:
+        low, high = row.answer.low, row.answer.high
+        margin = "no interval" if math.isnan(low) else f"±{(high - low) / 2:.3f}"
+        return f"{terminal.signed(row.error)} {margin}"
+
     for rows in zip(*(way.rows for way in result.ways), strict=True):
-        table.add_row(rows[0].name, rows[0].query, terminal.rate(rows[0].truth), *map(_cell, rows))
+        table.add_row(rows[0].name, rows[0].query, terminal.rate(rows[0].truth), *map(cell, rows))
     out.print(table)
     published, small = result.published, result.small
     out.print(
@@ -208,9 +202,3 @@ def show(out: Console, result: Demo) -> None:
     for line in blocks(small.tomogram):
         out.print("  " + line, markup=False)
     out.print(f"  share of digits read right: '{SHADES[0]}' none, '{SHADES[2]}' half, '{SHADES[-1]}' all", markup=False)
-
-
-def _cell(row: QueryRow) -> str:
-    low, high = row.answer.low, row.answer.high
-    margin = "no interval" if math.isnan(low) else f"±{(high - low) / 2:.3f}"
-    return f"{terminal.signed(row.error)} {margin}"

@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testifai.commands import completion
-from testifai.commands.common import (
-    HostOption,
-    OpenOption,
-    PortOption,
-    SpecOption,
-    address_of,
-    read_spec,
-    say,
-    serve,
-)
+from testifai.commands import common, completion
 from testifai.errors import InputError
 from testifai.support.optional_imports import load
 
@@ -34,10 +24,10 @@ def explore(
         list[Path],
         typer.Argument(help="Run files written by testifai run.", metavar="RUN.db…", autocompletion=completion.runs),
     ],
-    host: HostOption = "127.0.0.1",
-    port: PortOption = PORT,
-    browser: OpenOption = False,
-    spec: SpecOption = None,
+    host: common.HostOption = "127.0.0.1",
+    port: common.PortOption = PORT,
+    browser: common.OpenOption = False,
+    spec: common.SpecOption = None,
 ) -> None:
     """Open runs in the browser.
 
@@ -47,7 +37,7 @@ def explore(
     if len({path.resolve() for path in run_files}) < len(run_files):
         raise InputError("run files: the same file is named twice")
     if spec is not None:
-        read_spec(spec)
+        common.read_spec(spec)
     from testifai.app.server import build, is_loopback, listen, new_token
     from testifai.app.state import Runs
 
@@ -57,8 +47,8 @@ def explore(
     # Not earlier: the page, and a first figure on it, need no estimates.
     runs.warm()
     note = None if token is None else "other machines can reach this; whoever has the token sees the runs' inputs"
-    address = address_of(host, server.port, token)
-    serve(server, f"Exploring {', '.join(runs.names)}", address, note=note, browser=browser)
+    address = common.address_of(host, server.port, token)
+    common.serve(server, f"Exploring {', '.join(runs.names)}", address, note=note, browser=browser)
 
 
 def require_dash() -> None:
@@ -71,4 +61,4 @@ def live_page(run_file: Path) -> ExplorerProcess:
     """Return the page of a run in progress; its messages go to standard error, since output may be JSON."""
     from testifai.app.explorer_process import ExplorerProcess
 
-    return ExplorerProcess(run_file, PORT, partial(say, err=True))
+    return ExplorerProcess(run_file, PORT, partial(common.say, err=True))

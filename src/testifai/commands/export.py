@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import Json, SpecOption, exclude, needs, print_json, read_spec, say
+from testifai.commands.common import Json, SpecOption, answer, exclude, needs, read_spec, reopened
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
     from testifai.session.session import Session
-    from testifai.tomogram import Tomogram
 
 
 def export(
@@ -28,9 +27,7 @@ def export(
     out: Annotated[
         Path,
         typer.Option(
-            "-o",
-            "--out",
-            help="table.csv, .json, .parquet; .npz for --grid, --boxes, --inputs; folder for --verifier.",
+            "-o", "--out", help="table.csv, .json, .parquet; .npz for --grid, --boxes, --inputs; folder for --verifier."
         ),
     ],
     grid: Annotated[bool, typer.Option("--grid", help="Every outcome of a full run, as packed bits.")] = False,
@@ -40,8 +37,7 @@ def export(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="First N inputs only (needs --inputs).")] = None,
     verifier: Annotated[
-        int | None,
-        typer.Option(help="ONNX and VNN-LIB files for the input with this number, from 0.", metavar="INPUT"),
+        int | None, typer.Option(help="ONNX and VNN-LIB files for the input with this number, from 0.", metavar="INPUT")
     ] = None,
     region: Annotated[
         str | None, typer.Option(help="Query that is a box, such as: zoom <= 3 and blur <= 2 (needs --verifier).")
@@ -51,8 +47,7 @@ def export(
         typer.Option(help="Range of an axis's parameter. Repeatable (needs --verifier).", metavar="AXIS=LOW:HIGH"),
     ] = None,
     rounded: Annotated[
-        bool,
-        typer.Option("--rounded", help="Round pixels as a run does; few verifiers support it (needs --verifier)."),
+        bool, typer.Option("--rounded", help="Round pixels as a run does; few verifiers support it (needs --verifier).")
     ] = False,
     spec: SpecOption = None,
     as_json: Json = False,
@@ -68,24 +63,17 @@ def export(
     if verifier is not None:
         _verifier_files(_session(source, spec), verifier, out, region, _levels(level), rounded, as_json)
         return
-    message = _write(source, out, grid, boxes, inputs, limit, spec)
-    if as_json:
-        print_json({"out": str(out)})
-    else:
-        say(message)
+    answer(as_json, {"out": str(out)}, _write(source, out, grid, boxes, inputs, limit, spec))
 
 
 def _write(
     run_file: Path, out: Path, grid: bool, boxes: bool, inputs: str | None, limit: int | None, spec: Path | None
 ) -> str:
-    """Write what is requested and return the line that says so."""
     from testifai.present import export as files
-    from testifai.session.stored_runs import open_measured, open_run, reopen
+    from testifai.session.stored_runs import open_measured, open_run
 
     if inputs is not None:
-        if spec is not None:
-            read_spec(spec)
-        count = files.write_inputs(reopen(run_file, spec).subject, _sigma(inputs), out, limit)
+        count = files.write_inputs(reopened(run_file, spec).subject, _sigma(inputs), out, limit)
         return f"Wrote {count:,} inputs of configuration {inputs} to {out}"
     if grid:
         files.write_grid(open_run(run_file), out)
@@ -94,13 +82,9 @@ def _write(
         return f"Wrote {files.write_boxes(open_run(run_file), out):,} boxes to {out}"
     tomogram = open_measured(run_file)
     (files.write_parquet if out.suffix == ".parquet" else files.write_table)(tomogram, out)
-    return f"Wrote the table to {out}{_left_out(tomogram)}"
-
-
-def _left_out(tomogram: Tomogram) -> str:
-    """Say that a table omits tests, if there are too many to list."""
     space, tried = tomogram.space, len(tomogram.estimator.measured_ids)
-    return "" if space.listed else f": the {tried:,} tests that were tried, of {space.size:,}"
+    some = "" if space.listed else f": the {tried:,} tests that were tried, of {space.size:,}"
+    return f"Wrote the table to {out}{some}"
 
 
 def _sigma(text: str) -> tuple[int, ...]:
@@ -111,14 +95,10 @@ def _sigma(text: str) -> tuple[int, ...]:
 
 
 def _session(source: Path, spec: Path | None) -> Session:
-    """Return the session that a spec describes, or the one of a stored run."""
     from testifai.session import assembly
-    from testifai.session.stored_runs import reopen
 
     if source.suffix != ".toml":
-        if spec is not None:
-            read_spec(spec)
-        return reopen(source, spec)
+        return reopened(source, spec)
     if spec is not None:
         raise InputError(f"--spec: {source} is a spec already; leave it out")
     return assembly.session(read_spec(source), source.resolve().parent)
@@ -132,12 +112,14 @@ def _verifier_files(
 
     found = of_session(session, index=index, region=region, levels=levels, rounded=rounded)
     written = found.write(out)
-    if as_json:
-        print_json({**found.as_dict(), "files": [str(path) for path in written]})
-        return
-    say(f"does the answer to input {found.index} stay class {found.label}, for")
-    say(*(f"  {line}" for line in found.region.ranges), *found.notes())
-    say(f"written to {out}: {', '.join(path.name for path in written)}")
+    answer(
+        as_json,
+        {**found.as_dict(), "files": [str(path) for path in written]},
+        f"does the answer to input {found.index} stay class {found.label}, for",
+        *(f"  {line}" for line in found.region.ranges),
+        *found.notes(),
+        f"written to {out}: {', '.join(path.name for path in written)}",
+    )
 
 
 def _levels(texts: list[str] | None) -> dict[str, tuple[float, float]]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import Json, print_json, say
+from testifai.commands.common import Json, answer
 from testifai.errors import InputError
 
 
@@ -19,8 +19,7 @@ def init(
         ),
     ],
     data: Annotated[
-        str,
-        typer.Argument(help="An .npz, IDX, CIFAR .bin, .csv, .tsv, .parquet or .jsonl file, or class folders."),
+        str, typer.Argument(help="An .npz, IDX, CIFAR .bin, .csv, .tsv, .parquet or .jsonl file, or class folders.")
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="Spec file to write.")] = Path("testifai.toml"),
     target: Annotated[str | None, typer.Option(help="Column of a table that the model predicts.")] = None,
@@ -36,10 +35,8 @@ def init(
     names = tuple(one.strip() for one in classes.split(",")) if classes else ()
     told = UserHints(target, tuple(trusted or ()), None if size is None else _size(size), names, task)
     found = write_spec(model, data, out, told)
-    if as_json:
-        print_json(found.as_dict())
-        return
-    say(*found.lines(), f"Wrote {out}. Next: testifai check {out}, then testifai run {out}")
+    next_step = f"Wrote {out}. Next: testifai check {out}, then testifai run {out}"
+    answer(as_json, found.as_dict(), *found.lines(), next_step)
 
 
 def _size(text: str) -> tuple[int, int]:

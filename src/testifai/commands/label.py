@@ -8,31 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testifai.commands import completion
-from testifai.commands.common import (
-    CommandGroup,
-    HostOption,
-    Json,
-    OpenOption,
-    PortOption,
-    SpecFile,
-    WorkersOption,
-    address_of,
-    print_json,
-    read_spec,
-    say,
-    serve,
-    show_help,
-    with_workers,
-)
+from testifai.commands import common, completion
 from testifai.errors import InputError
 from testifai.support.optional_imports import load
 from testifai.support.progress import note, status
 
 if TYPE_CHECKING:
     from testifai.data import Data
-    from testifai.operational.rounds import Written
-    from testifai.operational.selection import LabelSelection
 
 PORT = 8051
 
@@ -40,19 +22,12 @@ SelectionOption = Annotated[
     Path | None, typer.Option(help="File .selection.npz that select wrote [default: next to the table].")
 ]
 
-app = typer.Typer(
-    cls=CommandGroup,
-    help="Estimate accuracy from a few labelled inputs.",
-    callback=show_help,
-    invoke_without_command=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = common.group("Estimate accuracy from a few labelled inputs.")
 
 
 @app.command()
 def select(
-    spec: SpecFile,
+    spec: common.SpecFile,
     tests: Annotated[int, typer.Option("--tests", "-n", help="Number of labels in total.")] = 200,
     technique: Annotated[
         str,
@@ -83,14 +58,16 @@ def select(
         Path | None, typer.Option(help="Table labelled before: its labels are reused where they fit.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Random seed [default: from spec].")] = None,
-    workers: WorkersOption = None,
-    as_json: Json = False,
+    workers: common.WorkersOption = None,
+    as_json: common.Json = False,
 ) -> None:
     """Choose inputs to label.
 
     Writes a table with an empty label column, and a sheet of the images; the data need no labels. If the technique
     needs labels before it requests more, the same command writes the next round once the first is filled in.
     """
+    from testifai.data import load as load_data
+    from testifai.data import recognise
     from testifai.operational import rounds, selection
     from testifai.session import assembly
 
@@ -99,7 +76,7 @@ def select(
     described = {"use": technique, **{name: value for name, value in options.items() if value is not None}}
     selection.make_technique(described)
     names = None if classes is None else _names(classes)
-    loaded, folder = with_workers(read_spec(spec), workers), spec.resolve().parent
+    loaded, folder = common.with_workers(common.read_spec(spec), workers), spec.resolve().parent
     seed = loaded.scan.seed if seed is None else seed
     parts = assembly.load(loaded, folder)
     model, data = parts.model, parts.data
@@ -112,14 +89,15 @@ def select(
         with status():
             chosen = selection.choose(
                 model, data, technique=described, tests=tests, seed=seed, classes=names,
-                training=None if train is None else _training(train), layer=layer, progress=_note,
+                training=None if train is None else load_data(recognise(train), train), layer=layer,
+                progress=lambda done, total: note(f"{done:,} of {total:,} inputs"),
                 workers=loaded.scan.workers, executor=loaded.scan.executor,
             )  # fmt: skip
         written = rounds.write_first(chosen, data, out, labels)
-    if not as_json:
-        _say_written(written, chosen, out)
-        return
-    print_json(
+    of_all = f", round {written.number}" if written.examples < chosen.tests or written.number > 1 else ""
+    shown = [] if written.sheet is None else [f"All of them on a sheet, with what the model says: {written.sheet}"]
+    common.answer(
+        as_json,
         {
             "out": str(written.path),
             "sheet": None if written.sheet is None else str(written.sheet),
@@ -130,12 +108,13 @@ def select(
             "size": chosen.frame.size,
             "seed": chosen.seed,
             "selection": chosen.tag,
-        }
+        },
+        f"Wrote {written.examples} of {chosen.frame.size:,} examples to {written.path} "
+        f"({chosen.technique.name}, {chosen.tests} labels in all{of_all})",
+        *shown,
+        f"Next: testifai label page {written.path} (or fill in its column label from the top), "
+        f"then testifai label estimate {out}",
     )
-
-
-def _note(done: int, total: int) -> None:
-    note(f"{done:,} of {total:,} inputs")
 
 
 def _number_or_word(text: str | None) -> float | str | None:
@@ -155,12 +134,6 @@ def _known(path: Path, data: Data) -> dict[int, int]:
     return earlier.labels
 
 
-def _training(path: Path) -> Data:
-    from testifai import data
-
-    return data.load(data.recognise(path), path)
-
-
 def _names(text: str) -> tuple[str, ...]:
     path = Path(text)
     try:
@@ -173,28 +146,12 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
-def _say_written(written: Written, chosen: LabelSelection, out: Path) -> None:
-    of_all = f", round {written.number}" if written.examples < chosen.tests or written.number > 1 else ""
-    say(
-        f"Wrote {written.examples} of {chosen.frame.size:,} examples to {written.path} "
-        f"({chosen.technique.name}, {chosen.tests} labels in all{of_all})"
-    )
-    if written.sheet is not None:
-        say(f"All of them on a sheet, with what the model says: {written.sheet}")
-    say(
-        f"Next: testifai label page {written.path} (or fill in its column label from the top), "
-        f"then testifai label estimate {out}"
-    )
-
-
 @app.command()
 def page(
     file: Annotated[
         Path,
         typer.Argument(
-            help="Table written by testifai label select.",
-            metavar="FILE.csv",
-            autocompletion=completion.files(".csv"),
+            help="Table written by testifai label select.", metavar="FILE.csv", autocompletion=completion.files(".csv")
         ),
     ],
     show_prediction: Annotated[
@@ -203,9 +160,9 @@ def page(
     show_path: Annotated[
         bool, typer.Option("--show-path", help="Show an input's path; a folder's name is often the answer.")
     ] = False,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = PORT,
-    browser: OpenOption = False,
+    host: common.HostOption = "127.0.0.1",
+    port: common.PortOption = PORT,
+    browser: common.OpenOption = False,
     selection: SelectionOption = None,
 ) -> None:
     """Label the chosen inputs in the browser.
@@ -232,14 +189,14 @@ def page(
         token = new_token()
         server = listen(build(labelling, token), host, port)
         note = None if is_loopback(host) else "other machines can reach this; whoever has the address can label"
-        serve(
+        common.serve(
             server, f"Labelling {file} ({labelling.labelled} of {labelling.rows} done)",
-            address_of(host, server.port, token), note=note, browser=browser,
+            common.address_of(host, server.port, token), note=note, browser=browser,
         )  # fmt: skip
     finally:
         lock.release()
     following = "estimate" if labelling.labelled == labelling.rows else "page"
-    say(f"{labelling.labelled} of {labelling.rows} labelled. Next: testifai label {following} {file}")
+    common.say(f"{labelling.labelled} of {labelling.rows} labelled. Next: testifai label {following} {file}")
 
 
 @app.command()
@@ -253,25 +210,22 @@ def estimate(
         ),
     ],
     require: Annotated[
-        float | None,
-        typer.Option(help="Accuracy to reach: pass, fail or how many more labels; exit code 1 if not."),
+        float | None, typer.Option(help="Accuracy to reach: pass, fail or how many more labels; exit code 1 if not.")
     ] = None,
     selection: SelectionOption = None,
-    as_json: Json = False,
+    as_json: common.Json = False,
 ) -> None:
     """Estimate accuracy from the labels so far.
 
     With its interval, the failures and the classes that are confused.
     """
-    from testifai.operational.answer import answer, check_require
+    from testifai.operational.answer import answer as estimated
+    from testifai.operational.answer import check_require
     from testifai.operational.rounds import collect
 
     if require is not None:
         check_require(require)
-    found = answer(collect(files, selection), require)
-    if as_json:
-        print_json(found.as_dict())
-    else:
-        say(*found.lines(files[0]))
+    found = estimated(collect(files, selection), require)
+    common.answer(as_json, found.as_dict(), *found.lines(files[0]))
     if found.verdict is not None and not found.verdict.passed:
         raise typer.Exit(1)

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import CommandGroup, Json, needs, print_json, say, show_help
+from testifai.commands.common import Json, answer, group, needs, print_json, say
 from testifai.errors import InputError
-from testifai.support.registry import Registry
-from testifai.support.types import Record
 
 if TYPE_CHECKING:
     from testifai.perturb import Perturbation
@@ -33,14 +31,7 @@ REGISTRIES = {
     "commands": "testifai.commands:COMMANDS",
 }
 
-app = typer.Typer(
-    cls=CommandGroup,
-    help="List perturbations, plugins or spec fields.",
-    callback=show_help,
-    invoke_without_command=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = group("List perturbations, plugins or spec fields.")
 
 
 @app.command()
@@ -85,46 +76,38 @@ def perturbations(
                 raise InputError(f"--preview: the suite {suite!r} changes texts, which cannot be drawn")
             sheets.draw(pictured, preview, shown)
     say(*(f"note: {problem}" for problem in registry.suite_problems()), err=True)
-    if as_json:
-        print_json([_perturbation_facts(one) for one in found])
-        return
-    _list_perturbations(found)
-    if preview is not None:
-        say(f"Wrote {preview}")
-
-
-def _perturbation_facts(one: Perturbation) -> Record:
-    from testifai.perturb import describe, registry
-
-    return {
-        "suite": registry.suite_of(one.name),
-        **describe(one),
-        "summary": one.summary,
-        "moves_boxes": one.moves,
-        "levels": one.levels,
-    }
-
-
-def _list_perturbations(found: list[Perturbation]) -> None:
-    """Print a heading for each suite and a line for each of its perturbations."""
-    from testifai.perturb import registry
-
     suites: dict[str, list[Perturbation]] = {}
     for one in found:
         suites.setdefault(registry.suite_of(one.name), []).append(one)
     width = max(len(one.name) for one in found)
-    for suite, members in sorted(suites.items()):
-        title = f"{suite}: {registry.suite_summary(suite)}" if suite else "Without a suite"
-        say(f"{title.rstrip(': ')} [{len(members)}]")
+    lines = []
+    for name, members in sorted(suites.items()):
+        title = f"{name}: {registry.suite_summary(name)}" if name else "Without a suite"
+        lines.append(f"{title.rstrip(': ')} [{len(members)}]")
         for one in members:
             mark = " (moves boxes)" if one.moves else ""
-            say(f"  {one.name:{width}}  0-{len(one.severities) - 1}  {one.summary}{mark}".rstrip())
+            lines.append(f"  {one.name:{width}}  0-{len(one.severities) - 1}  {one.summary}{mark}".rstrip())
+    lines += [] if preview is None else [f"Wrote {preview}"]
+    facts = [
+        {
+            "suite": registry.suite_of(one.name),
+            **perturb.describe(one),
+            "summary": one.summary,
+            "moves_boxes": one.moves,
+            "levels": one.levels,
+        }
+        for one in found
+    ]
+    answer(as_json, facts, *lines)
 
 
 @app.command()
 def plugins(as_json: Json = False) -> None:
     """List components and their packages."""
-    listed = {title: registry.entries() for title, registry in _registries().items()}
+    listed = {}
+    for title, place in REGISTRIES.items():
+        module, name = place.split(":")
+        listed[title] = getattr(importlib.import_module(module), name).entries()
     if as_json:
         print_json([asdict(entry) for entries in listed.values() for entry in entries])
         return
@@ -134,11 +117,6 @@ def plugins(as_json: Json = False) -> None:
         for entry in entries:
             problem = f"  NOT USABLE: {entry.problem}" if entry.problem else ""
             say(f"  {entry.name:{width}}  {entry.package} {entry.version}{problem}".rstrip())
-
-
-def _registries() -> dict[str, Registry]:
-    places = {title: place.split(":") for title, place in REGISTRIES.items()}
-    return {title: getattr(importlib.import_module(module), name) for title, (module, name) in places.items()}
 
 
 @app.command()

@@ -4,45 +4,27 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from testifai.commands import completion
-from testifai.commands.common import (
-    Json,
-    SpecFile,
-    Stopped,
-    WorkersOption,
-    composed,
-    exclude,
-    print_json,
-    read_spec,
-    say,
-    with_workers,
-)
+from testifai.commands import common, completion
 from testifai.commands.explore import live_page, require_dash
 from testifai.errors import InputError
 
-if TYPE_CHECKING:
-    from testifai.tomogram import Tomogram
-
 
 def run(
-    spec: SpecFile,
+    spec: common.SpecFile,
     parts: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Partial runs (needs --merge).",
-            metavar="PART.db",
-            autocompletion=completion.runs,
-            show_default=False,
+            help="Partial runs (needs --merge).", metavar="PART.db", autocompletion=completion.runs, show_default=False
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run file [default: SPEC.db].")] = None,
     part: Annotated[str | None, typer.Option(help="Run one of N parts.", metavar="I/N")] = None,
     merge: Annotated[bool, typer.Option("--merge", help="Merge partial runs of the same spec.")] = False,
-    workers: WorkersOption = None,
+    workers: common.WorkersOption = None,
     explore: Annotated[
         bool, typer.Option("--explore", help="Show the run in the browser as it grows, until Ctrl-C.")
     ] = False,
@@ -50,7 +32,7 @@ def run(
         str | None, typer.Option(help="Name to record in the run file, with start and end times.", metavar="NAME")
     ] = None,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Log parameters, metrics and run file in MLflow.")] = False,
-    as_json: Json = False,
+    as_json: common.Json = False,
 ) -> None:
     """Run a spec, or resume an interrupted run.
 
@@ -59,33 +41,24 @@ def run(
     path = out or spec.with_suffix(".db")
     if merge:
         others = {"--part": part, "--workers": workers, "--explore": explore, "--run-by": run_by, "--mlflow": mlflow}
-        exclude("--merge", True, others)
+        common.exclude("--merge", True, others)
         _merge(spec, parts or [], path, as_json)
         return
     if parts:
         raise InputError(f"{parts[0]}: a run has one spec; add --merge to merge partial runs")
-    if not _measure(spec, path, _part(part), workers, explore, run_by, mlflow, as_json):
-        raise typer.Exit(1)
-
-
-def _measure(
-    spec: Path, path: Path, part: tuple[int, int] | None, workers: str | None, explore: bool, run_by: str | None,
-    mlflow: bool, as_json: bool,
-) -> bool:  # fmt: skip
-    """Run a spec, print the results and return whether all gates hold."""
     from testifai.gates.verdicts import check_gates, judge
     from testifai.identity.run_identity import recall_files
     from testifai.present import terminal
-    from testifai.present.terminal import facts
     from testifai.session import assembly
     from testifai.session.stored_runs import about, noted
     from testifai.support.progress import bar, status
     from testifai.tomogram import trust
 
+    own_part = _part(part)
     if explore:
         require_dash()
-    loaded, folder = read_spec(spec), spec.resolve().parent
-    session = assembly.session(with_workers(loaded, workers), folder, part=part)
+    loaded, folder = common.read_spec(spec), spec.resolve().parent
+    session = assembly.session(common.with_workers(loaded, workers), folder, part=own_part)
     recall_files(session.data, path)
     check_gates(loaded.gate, session.tomogram())
     with live_page(path) if explore else nullcontext() as page:
@@ -96,11 +69,11 @@ def _measure(
                 )
         except KeyboardInterrupt:
             done, most = session.outcomes.total(), session.strategy.expected(session.progress())
-            raise Stopped(
+            raise common.Stopped(
                 f"stopped: {done:,} of at most {most:,} inferences are in {path}; the same command continues"
             ) from None
         with status():
-            if part is None:
+            if own_part is None:
                 trust.keep(path, tomogram)
             verdicts = judge(loaded.gate, tomogram)
         hold = all(verdict.holds for verdict in verdicts)
@@ -109,15 +82,21 @@ def _measure(
 
             log(tomogram, name=spec.stem, verdicts=verdicts, run_file=path)
         if as_json:
-            print_json({**facts(tomogram), "run": str(path), "gates": [verdict.as_dict() for verdict in verdicts]})
+            gates = [verdict.as_dict() for verdict in verdicts]
+            common.print_json({**terminal.facts(tomogram), "run": str(path), "gates": gates})
         else:
-            with composed() as console:
+            with common.composed() as console:
                 terminal.summary(console, tomogram)
                 terminal.verdicts(console, verdicts)
-                console.print(f"Saved in {path}. Next: {_next(path, tomogram, hold)}", markup=False, soft_wrap=True)
+                axis = tomogram.space.axes[0]
+                middle = axis.severities[len(axis.severities) // 2]
+                query = f'testifai query {path} "{axis.name} >= {middle}"'
+                following = query if hold else f"testifai report {path} --open"
+                console.print(f"Saved in {path}. Next: {following}", markup=False, soft_wrap=True)
         if page is not None:
             page.stay()
-    return hold
+    if not hold:
+        raise typer.Exit(1)
 
 
 def _part(text: str | None) -> tuple[int, int] | None:
@@ -129,39 +108,23 @@ def _part(text: str | None) -> tuple[int, int] | None:
     return int(own), int(parts)
 
 
-def _next(path: Path, tomogram: Tomogram, hold: bool) -> str:
-    """Return a command to continue with: a query, or the report that shows why a gate does not hold."""
-    if not hold:
-        return f"testifai report {path} --open"
-    axis = tomogram.space.axes[0]
-    return f'testifai query {path} "{axis.name} >= {axis.severities[len(axis.severities) // 2]}"'
-
-
 def _merge(spec: Path, parts: list[Path], out: Path, as_json: bool) -> None:
     from testifai.present.terminal import facts
+    from testifai.runs import keys
     from testifai.runs.merge import merge
+    from testifai.runs.store import Store
     from testifai.session.observers import notes
     from testifai.session.stored_runs import open_run
-
-    _check_space(spec, parts)
-    merge(parts, out)
-    tomogram = open_run(out)
-    say(*(f"note: {line}" for line in notes(tomogram.provenance)), err=True)
-    if as_json:
-        print_json({**facts(tomogram), "run": str(out)})
-    else:
-        say(f"Merged {len(parts)} runs into {out}: {tomogram.inferences:,} inferences")
-
-
-def _check_space(spec: Path, parts: list[Path]) -> None:
-    """Raise InputError for a part of another spec; the parts are compared with each other when they are merged."""
-    from testifai.runs import keys
-    from testifai.runs.store import Store
     from testifai.spec.parsing import parse, read
 
     space = read(spec).space
-    for path in parts:
+    for path in parts:  # which are compared with each other when they are merged
         with Store.open(path) as store:
             stored = store.get(keys.SPEC)
         if stored is not None and parse(stored).space != space:
             raise InputError(f"--merge: {path} is not a part of {spec}: [space] differs")
+    merge(parts, out)
+    tomogram = open_run(out)
+    common.say(*(f"note: {line}" for line in notes(tomogram.provenance)), err=True)
+    line = f"Merged {len(parts)} runs into {out}: {tomogram.inferences:,} inferences"
+    common.answer(as_json, {**facts(tomogram), "run": str(out)}, line)

@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testifai.commands import completion
-from testifai.commands.common import (
-    Json,
-    RunFile,
-    Score,
-    SpecOption,
-    composed,
-    exclude,
-    needs,
-    print_json,
-    read_spec,
-    say,
-)
+from testifai.commands import common, completion
 from testifai.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def show(
-    run_file: RunFile,
+    run_file: common.RunFile,
     by: Annotated[
         str | None,
         typer.Option(
@@ -39,7 +27,7 @@ def show(
             autocompletion=completion.among("order", "axis", "severity", "class"),
         ),
     ] = None,
-    score: Score = None,
+    score: common.Score = None,
     independence: Annotated[bool, typer.Option("--independence", help="Test which perturbations interact.")] = False,
     validity: Annotated[
         bool, typer.Option("--validity", help="Show robustness at several limits on input quality.")
@@ -51,17 +39,16 @@ def show(
         Path | None,
         typer.Option(help="Draw inputs at these limits: .png or .jpg, for texts .md or .txt (needs --validity)."),
     ] = None,
-    spec: SpecOption = None,
+    spec: common.SpecOption = None,
     benchmark: Annotated[bool, typer.Option("--benchmark", help="Show mean accuracy and mCE of a suite.")] = False,
     suite: Annotated[
         str | None,
         typer.Option(help="Suite, if the run has several (needs --benchmark).", autocompletion=completion.suites),
     ] = None,
     baseline: Annotated[
-        Path | None,
-        typer.Option(help="Run of the model to divide errors by; ImageNet-C: AlexNet (needs --benchmark)."),
+        Path | None, typer.Option(help="Run of the model to divide errors by; ImageNet-C: AlexNet (needs --benchmark).")
     ] = None,
-    as_json: Json = False,
+    as_json: common.Json = False,
 ) -> None:
     """Print a summary of a run."""
     from testifai.session.stored_runs import open_measured, open_run
@@ -69,16 +56,21 @@ def show(
     modes = {"--independence": independence, "--validity": validity, "--benchmark": benchmark}
     chosen = next((mode for mode, active in modes.items() if active), None)
     if chosen is not None:
-        exclude(chosen, True, {"--by": by, "--score": score, **{one: modes[one] for one in modes if one != chosen}})
-    needs("--validity", validity, {"--at": values, "--examples": examples})
-    needs("--examples", examples, {"--spec": spec})
-    needs("--benchmark", benchmark, {"--suite": suite, "--baseline": baseline})
+        common.exclude(
+            chosen, True, {"--by": by, "--score": score, **{one: modes[one] for one in modes if one != chosen}}
+        )
+    common.needs("--validity", validity, {"--at": values, "--examples": examples})
+    common.needs("--examples", examples, {"--spec": spec})
+    common.needs("--benchmark", benchmark, {"--suite": suite, "--baseline": baseline})
     if chosen is None and by is None:
         _summary(open_run(run_file).scored(score), as_json)
         return
     tomogram = open_measured(run_file)
     if independence:
-        _independence(tomogram, as_json)
+        from testifai.tomogram.interactions import analyse, lines
+
+        result = analyse(tomogram)
+        common.answer(as_json, result.as_dict(), *lines(result))
     elif validity:
         _validity(tomogram, None if values is None else _numbers(values), examples, spec, as_json)
     elif benchmark:
@@ -90,19 +82,18 @@ def show(
 def _summary(tomogram: Tomogram, as_json: bool) -> None:
     from testifai.identity.run_identity import recorded
     from testifai.present import terminal
-    from testifai.present.terminal import facts
     from testifai.session.observers import notes
     from testifai.support.serialization import plain
     from testifai.tomogram.interactions import precedences
 
     if not as_json:
-        with composed() as console:
+        with common.composed() as console:
             terminal.summary(console, tomogram)
         return
     found = precedences(tomogram)
-    print_json(
+    common.print_json(
         {
-            **facts(tomogram),
+            **terminal.facts(tomogram),
             **({} if found is None else {"precedences": [one.as_dict() for one in found]}),
             "by_order": plain(tomogram.by_order()),
             "by_severity": plain(tomogram.by_severity()),
@@ -117,7 +108,6 @@ def _summary(tomogram: Tomogram, as_json: bool) -> None:
 
 def _table(tomogram: Tomogram, by: str, as_json: bool) -> None:
     from testifai.present import terminal
-    from testifai.present.terminal import folded
     from testifai.support.serialization import plain
 
     makers: dict[str, tuple[Callable[[Tomogram], Table], Callable[[], object]]] = {
@@ -130,20 +120,10 @@ def _table(tomogram: Tomogram, by: str, as_json: bool) -> None:
         raise InputError(f"--by: must be one of {', '.join(makers)}, got {by!r}")
     draw, answers = makers[by]
     if not as_json:
-        with composed() as console:
-            console.print(*folded(console, draw(tomogram)))
+        with common.composed() as console:
+            console.print(*terminal.folded(console, draw(tomogram)))
         return
-    print_json({f"by_{by}": plain(answers())})
-
-
-def _independence(tomogram: Tomogram, as_json: bool) -> None:
-    from testifai.tomogram.interactions import analyse, lines
-
-    result = analyse(tomogram)
-    if as_json:
-        print_json(result.as_dict())
-    else:
-        say(*lines(result))
+    common.print_json({f"by_{by}": plain(answers())})
 
 
 def _validity(
@@ -151,23 +131,22 @@ def _validity(
 ) -> None:
     from testifai.present import terminal
     from testifai.present.contact_sheets import write_examples
-    from testifai.session.stored_runs import reopen
     from testifai.tomogram import limits
 
     scores = limits.scores_of(tomogram)
     wanted = limits.usual_values(scores) if values is None else values
     found = limits.limits(tomogram, wanted)
     if examples is not None:
-        if spec is not None:
-            read_spec(spec)
-        write_examples(reopen(tomogram, spec).subject, scores, wanted, examples)
+        write_examples(common.reopened(tomogram, spec).subject, scores, wanted, examples)
     if as_json:
         listed = [{"limit": one.value, "inside": None if one.inside is None else one.inside.as_dict()} for one in found]
-        print_json({"quality": scores.name, "limits": listed, "examples": None if examples is None else str(examples)})
+        common.print_json(
+            {"quality": scores.name, "limits": listed, "examples": None if examples is None else str(examples)}
+        )
         return
     terminal.validity(terminal.console(), scores, found)
     if examples is not None:
-        say(f"Wrote {examples}")
+        common.say(f"Wrote {examples}")
 
 
 def _numbers(text: str) -> list[float]:
@@ -187,6 +166,6 @@ def _benchmark(tomogram: Tomogram, suite: str | None, baseline: Tomogram | None,
     with status():
         found = tomogram.benchmark(suite, baseline)
     if as_json:
-        print_json(found.as_dict())
+        common.print_json(found.as_dict())
     else:
         terminal.benchmark(terminal.console(), found)

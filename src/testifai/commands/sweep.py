@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testifai.commands import completion
-from testifai.commands.common import (
-    ArityOption,
-    CombineOption,
-    Json,
-    SpecFile,
-    Stopped,
-    WorkersOption,
-    exclude,
-    needs,
-    print_json,
-    read_spec,
-    say,
-    user_function,
-    with_workers,
-)
+from testifai.commands import common, completion
 from testifai.errors import InputError
 from testifai.support.progress import note, status
 from testifai.support.types import Record
@@ -43,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    spec: SpecFile,
+    spec: common.SpecFile,
     perturbation: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,117 +61,109 @@ def sweep(
             autocompletion=completion.among("asap", "uniform", "quad", "random"),
         ),
     ] = None,
-    arity: ArityOption = None,
-    combine: CombineOption = None,
+    arity: common.ArityOption = None,
+    combine: common.CombineOption = None,
     plot: Annotated[Path | None, typer.Option(help="Draw each curve, .png or .jpg.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run file [default: SPEC.db].")] = None,
-    workers: WorkersOption = None,
-    as_json: Json = False,
+    workers: common.WorkersOption = None,
+    as_json: common.Json = False,
 ) -> None:
     """Find the range of a level a model tolerates.
 
     The same command resumes an interrupted sweep. With --calibrate it prints a line for the spec.
     """
+    from testifai import sweeps
     from testifai.runs.store import Store
+    from testifai.session import assembly
     from testifai.sweeps.calibrate import DROPS
 
-    needs("--calibrate", calibrate, {"--drops": drops})
+    common.needs("--calibrate", calibrate, {"--drops": drops})
     of_sweeps = {"--threshold": threshold, "--method": method, "--arity": arity, "--combine": combine}
-    exclude("--calibrate", calibrate, of_sweeps)
-    loaded, folder = with_workers(read_spec(spec), workers), spec.resolve().parent
+    common.exclude("--calibrate", calibrate, of_sweeps)
+    loaded, folder = common.with_workers(common.read_spec(spec), workers), spec.resolve().parent
     chosen = _chosen(loaded, folder, perturbation)
-    options: Record = {
-        "levels": _ends(levels, len(chosen)),
-        "curvature": _curvature(curvature),
-        "points": points,
-        "narrowest": narrowest,
-    }
-    if not calibrate:
+    ends = _ends(levels, len(chosen))
+    try:
+        curve = curvature if curvature == "auto" else float(curvature)
+    except ValueError:
+        raise InputError(f'--curvature: expected a number or "auto", got {curvature!r}') from None
+    options: Record = {"levels": ends, "curvature": curve, "points": points, "narrowest": narrowest}
+    if calibrate:
+        options["drops"] = drops or DROPS
+    else:
         options |= {"threshold": threshold or [0.8], "method": method or "asap", "population": loaded.scan.population}
-    sweeper = _Sweeper.of(loaded, folder)
+    parts = assembly.load(loaded, folder)
+    model, data = parts.model, parts.data
+    settings = {name: getattr(parts.options, name) for name in ("oracle", "batch_size", "seed", "workers", "executor")}
     if arity or combine:
-        sweeper, chosen = sweeper.composed(chosen, arity or 2, user_function(combine, "--combine"))
+        from testifai.locality.composite import composite
+
+        function = common.user_function(combine, "--combine")
+        system = composite(model, data, function, arity or 2, seed=settings["seed"])
+        model, data = system.model, system.data
+        chosen = {axis: system.under(one) for axis, one in chosen.items()}
+    measure: Callable[..., Result] = sweeps.calibrate if calibrate else sweeps.sweep_model
     path = out or spec.with_suffix(".db")
     with Store.create_or_open(path) as store:
         found = {
-            axis: sweeper.swept(store, axis, one, options, (drops or DROPS) if calibrate else None)
+            axis: _recorded(
+                store, axis, one.name, _identity(model, data, one, settings),
+                partial(measure, model, data, one, **settings, **options),
+            )
             for axis, one in chosen.items()
-        }
+        }  # fmt: skip
     drawn = [] if plot is None else _draw(plot, found)
     if as_json:
-        facts = {axis: _facts(result) for axis, result in found.items()}
-        print_json({"run": str(path), "sweeps": facts, "plots": [str(one) for one in drawn]})
+        facts = {
+            axis: [one.as_dict() for one in result] if isinstance(result, tuple) else result.as_dict()
+            for axis, result in found.items()
+        }
+        common.print_json({"run": str(path), "sweeps": facts, "plots": [str(one) for one in drawn]})
     else:
         _show(found, path, drawn)
 
 
-@dataclass(frozen=True)
-class _Sweeper:
-    """A spec's model and data, loaded once for all sweeps."""
+def _recorded(store: Store, axis: str, name: str, identity: Record, measure: Callable[..., Result]) -> Result:
+    """Measure and save every batch, with a line that counts levels and inferences; their total is unknown."""
+    from testifai.sweeps.storage import SweepRecord
 
-    model: Model
-    data: Data
-    options: Record
+    record = SweepRecord(store, name, identity)
+    levels, trials = set[float | None](), 0
 
-    @classmethod
-    def of(cls, spec: Spec, folder: Path) -> _Sweeper:
-        from testifai.session import assembly
+    def keep(measured: SweepBatch) -> None:
+        nonlocal trials
+        record.add(measured)
+        outcomes = measured.reference if measured.level is None else measured.passed
+        levels.add(measured.level)
+        trials += 0 if outcomes is None else len(outcomes)
+        note(f"{axis}: {len(levels):,} levels, {trials:,} inferences")
 
-        parts = assembly.load(spec, folder)
-        names = ("oracle", "batch_size", "seed", "workers", "executor")
-        return cls(parts.model, parts.data, {name: getattr(parts.options, name) for name in names})
-
-    def composed(
-        self, chosen: dict[str, Perturbation], arity: int, combine: Callable[..., Any] | None
-    ) -> tuple[_Sweeper, dict[str, Perturbation]]:
-        """Return a system built on the model, and its perturbations for the chosen ones."""
-        from testifai.locality.composite import composite
-
-        system = composite(self.model, self.data, combine, arity, seed=self.options["seed"])
-        under = {axis: system.under(one) for axis, one in chosen.items()}
-        return replace(self, model=system.model, data=system.data), under
-
-    def swept(
-        self, store: Store, axis: str, perturbation: Perturbation, options: Record, drops: Sequence[float] | None
-    ) -> Result:
-        """Sweep one perturbation, or place its severities, and save every batch."""
-        from testifai.sweeps import calibrate, sweep_model
-        from testifai.sweeps.storage import SweepRecord
-
-        record = SweepRecord(store, perturbation.name, self._identity(perturbation))
-        options = {**self.options, **options, "recorded": list(record.batches())}
-        try:
-            with record.saving(), status():
-                progress = _Progress(axis)
-
-                def keep(measured: SweepBatch) -> None:
-                    record.add(measured)
-                    progress.step(measured)
-
-                if drops is not None:
-                    return calibrate(self.model, self.data, perturbation, drops, on_batch=keep, **options)
-                found: tuple[Sweep, ...] = sweep_model(self.model, self.data, perturbation, on_batch=keep, **options)
-        except KeyboardInterrupt:
-            raise Stopped(f"stopped: what was measured is in {store.path}; the same command continues") from None
+    try:
+        with record.saving(), status():
+            note(f"{axis}: begins")
+            found = measure(on_batch=keep, recorded=list(record.batches()))
+    except KeyboardInterrupt:
+        raise common.Stopped(f"stopped: what was measured is in {store.path}; the same command continues") from None
+    if isinstance(found, tuple):
         record.finish(list(found))
-        return found
+    return found
 
-    def _identity(self, perturbation: Perturbation) -> Record:
-        """Return everything that determines the outcomes at a level."""
-        from testifai.identity.run_identity import CODE, own_code
-        from testifai.session.compatibility import judged
 
-        _, oracle = judged(self.model, self.data, self.options["oracle"])
-        code = own_code({perturbation.name: perturbation}, oracle)
-        return {
-            **({CODE: code} if code else {}),
-            "model": self.model.fingerprint,
-            "preprocessing": self.model.preprocessing,
-            "data": self.data.fingerprint,
-            "oracle": oracle.describe(),
-            "perturbation": perturbation.name,
-            "seed": self.options["seed"],
-        }
+def _identity(model: Model, data: Data, perturbation: Perturbation, settings: Record) -> Record:
+    from testifai.identity.run_identity import CODE, own_code
+    from testifai.session.compatibility import judged
+
+    _, oracle = judged(model, data, settings["oracle"])
+    code = own_code({perturbation.name: perturbation}, oracle)
+    return {
+        **({CODE: code} if code else {}),
+        "model": model.fingerprint,
+        "preprocessing": model.preprocessing,
+        "data": data.fingerprint,
+        "oracle": oracle.describe(),
+        "perturbation": perturbation.name,
+        "seed": settings["seed"],
+    }
 
 
 def _chosen(spec: Spec, folder: Path, asked: list[str] | None) -> dict[str, Perturbation]:
@@ -199,7 +176,7 @@ def _chosen(spec: Spec, folder: Path, asked: list[str] | None) -> dict[str, Pert
         return {name: axes[name] if name in axes else perturb.get(name) for name in asked}
     chosen = {name: one for name, one in axes.items() if one.levels is not None}
     for name in axes.keys() - chosen.keys():
-        say(f"note: {name} ({axes[name].name}) has no continuous level and is left out", err=True)
+        common.say(f"note: {name} ({axes[name].name}) has no continuous level and is left out", err=True)
     if not chosen:
         raise InputError(
             "space: no axis has a continuous level; name a perturbation that has one with --perturbation, "
@@ -220,44 +197,16 @@ def _ends(text: str | None, count: int) -> tuple[float, float] | None:
     return first, last
 
 
-def _curvature(text: str) -> float | str:
-    try:
-        return text if text == "auto" else float(text)
-    except ValueError:
-        raise InputError(f'--curvature: expected a number or "auto", got {text!r}') from None
-
-
-class _Progress:
-    """A line that counts levels and inferences; their total is unknown."""
-
-    def __init__(self, axis: str) -> None:
-        self._axis, self._levels, self._inferences = axis, set[float | None](), 0
-        note(f"{axis}: begins")
-
-    def step(self, measured: SweepBatch) -> None:
-        outcomes = measured.reference if measured.level is None else measured.passed
-        self._levels.add(measured.level)
-        self._inferences += 0 if outcomes is None else len(outcomes)
-        note(f"{self._axis}: {len(self._levels):,} levels, {self._inferences:,} inferences")
-
-
 def _draw(plot: Path, found: dict[str, Result]) -> list[Path]:
     """Draw a figure for every sweep; several get the axis and the threshold in their names."""
-    sweeps = [(axis, one) for axis, result in found.items() for one in _sweeps(result)]
+    listed = {axis: result if isinstance(result, tuple) else result.sweeps for axis, result in found.items()}
+    sweeps = [(axis, one) for axis, result in listed.items() for one in result]
     drawn = []
     for axis, one in sweeps:
         path = plot if len(sweeps) == 1 else plot.with_stem(f"{plot.stem}-{axis}-{one.threshold:.3g}")
         one.plot(path)
         drawn.append(path)
     return drawn
-
-
-def _sweeps(result: Result) -> tuple[Sweep, ...]:
-    return result if isinstance(result, tuple) else result.sweeps
-
-
-def _facts(result: Result) -> Record | list[Record]:
-    return [one.as_dict() for one in result] if isinstance(result, tuple) else result.as_dict()
 
 
 def _show(found: dict[str, Result], path: Path, drawn: list[Path]) -> None:

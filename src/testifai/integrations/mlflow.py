@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from testifai.errors import InputError
 from testifai.gates.verdicts import Verdict
@@ -27,10 +26,10 @@ def log(
     files: Iterable[Path] = (),
     run_file: Path | None = None,
 ) -> str:
-    """Log a tomogram as one MLflow run and return that run's id; of a run file, it and its report too.
+    """Log a tomogram as one MLflow run, with files, or a run file and its report, and return that run's id.
 
-    Where to is MLflow's own business: MLFLOW_TRACKING_URI, or what `mlflow.set_tracking_uri` was told. Inside an
-    active run everything is added to that one.
+    MLflow's own settings determine the destination: MLFLOW_TRACKING_URI, or `mlflow.set_tracking_uri`. Inside an active
+    run everything is added to that one.
     """
     mlflow = load("mlflow", extra="mlflow")
     listed = [Path(file) for file in (*files, *([] if run_file is None else [run_file]))]
@@ -39,54 +38,35 @@ def log(
             raise InputError(f"mlflow: {file} does not exist and cannot be logged")
     with TemporaryDirectory(prefix="testifai-mlflow-") as folder:
         if run_file is not None:
-            listed.append(_page(Path(run_file), Path(folder)))
-        return _log(mlflow, tomogram, name, experiment, verdicts, listed)
+            from testifai.report.contents import gather
+            from testifai.report.page import render
+            from testifai.support.files import write_bytes
 
-
-def _log(
-    mlflow: Any,
-    tomogram: Tomogram,
-    name: str | None,
-    experiment: str | None,
-    verdicts: Iterable[Verdict],
-    files: Iterable[Path],
-) -> str:
-    try:
-        if experiment is not None:
-            mlflow.set_experiment(experiment)
-        active = mlflow.active_run()
-        with mlflow.start_run(run_name=name) if active is None else nullcontext(active) as run:
-            mlflow.log_params(parameters(tomogram))
-            mlflow.log_metrics(metrics(tomogram, verdicts))
-            for file in files:
-                mlflow.log_artifact(str(file))
-            return str(run.info.run_id)
-    except (mlflow.exceptions.MlflowException, OSError) as error:
-        raise InputError(f"mlflow: {' '.join(str(error).split())}") from error
-
-
-def _page(run_file: Path, folder: Path) -> Path:
-    """The report of a run file, in a folder."""
-    from testifai.report.contents import gather
-    from testifai.report.page import render
-    from testifai.support.files import write_bytes
-
-    page = folder / f"{run_file.stem}.html"
-    write_bytes(page, render(gather(run_file)).encode())
-    return page
+            page = Path(folder) / f"{Path(run_file).stem}.html"
+            write_bytes(page, render(gather(Path(run_file))).encode())
+            listed.append(page)
+        try:
+            if experiment is not None:
+                mlflow.set_experiment(experiment)
+            active = mlflow.active_run()
+            with mlflow.start_run(run_name=name) if active is None else nullcontext(active) as run:
+                mlflow.log_params(parameters(tomogram))
+                mlflow.log_metrics(metrics(tomogram, verdicts))
+                for file in listed:
+                    mlflow.log_artifact(str(file))
+                return str(run.info.run_id)
+        except (mlflow.exceptions.MlflowException, OSError) as error:
+            raise InputError(f"mlflow: {' '.join(str(error).split())}") from error
 
 
 def parameters(tomogram: Tomogram) -> dict[str, str]:
-    """What the run was made of, as short texts.
-
-    >>> import numpy as np, testifai as ta
-    >>> space = ta.Space({"keep": ta.Perturbation("keep", lambda x, by, rng: x, [0, 1])})
-    >>> parameters(ta.scan(lambda x: x[:, 0], (np.zeros((9, 1)), np.zeros(9, int)), space, strategy="full"))["axes"]
-    'keep'
-    """
+    """The settings of the run, as short texts."""
     identity = tomogram.provenance.get("identity") or {}
     kept = ("model", "data", "strategy", "surrogate", "stopping", "oracle", "population", "seed")
-    found = {key: _text(identity[key]) for key in kept if identity.get(key) is not None}
+    found = {}
+    for key in kept:
+        if (value := identity.get(key)) is not None:
+            found[key] = (value if isinstance(value, str) else json.dumps(value, sort_keys=True))[:LONGEST]
     environment = tomogram.provenance.get("environment") or {}
     versions = {"testifai": str(environment["testifai"])} if "testifai" in environment else {}
     return {
@@ -100,7 +80,7 @@ def parameters(tomogram: Tomogram) -> dict[str, str]:
 
 
 def metrics(tomogram: Tomogram, verdicts: Iterable[Verdict] = ()) -> dict[str, float]:
-    """What the run found: overall, by order, and gate by gate; numbers that do not exist are left out."""
+    """The results of the run: overall, by order, and by gate; unknown numbers are omitted."""
     found = {"clean_accuracy": tomogram.base, "inferences": float(tomogram.inferences)}
     found |= _answer("robustness", tomogram.query("order >= 0"))
     for order, answer in tomogram.by_order().items():
@@ -115,8 +95,3 @@ def metrics(tomogram: Tomogram, verdicts: Iterable[Verdict] = ()) -> dict[str, f
 
 def _answer(name: str, answer: Answer) -> dict[str, float]:
     return {name: answer.robustness, f"{name}_low": answer.low, f"{name}_high": answer.high}
-
-
-def _text(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    return text[:LONGEST]

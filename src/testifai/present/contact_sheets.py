@@ -34,15 +34,12 @@ _INK = (40, 40, 40)
 
 
 def draw(perturbations: Sequence[Perturbation], path: Path, image: Image | None = None) -> None:
-    """Write a sheet as .png or .jpg: a row per perturbation, a column per severity.
-
-    Without an image, perturbations of digits (mnist_c) are shown on a digit, all others on a drawn street.
-    """
+    """Write a sheet as .png or .jpg: a row per perturbation, a column per severity."""
     write_picture(path, lambda: compose(perturbations, image), field="preview")
 
 
 def draw_composites(composites: Sequence[Composite], path: Path, image: Image | None = None) -> None:
-    """Write a sheet as .png or .jpg: a row per composite, the original and what each step makes of it."""
+    """Write a sheet as .png or .jpg: a row per composite, the original and the result of each step."""
     write_picture(path, lambda: compose_steps(composites, image), field="preview")
 
 
@@ -65,8 +62,12 @@ def compose(perturbations: Sequence[Perturbation], image: Image | None = None) -
 
 
 def compose_steps(composites: Sequence[Composite], image: Image | None = None) -> Image:
-    """The sheet of composites as an RGB image: under each cell what was applied last."""
-    rows = [_steps(composite, _example_of(composite) if image is None else image) for composite in composites]
+    """The sheet of composites as an RGB image: under each cell the step that was applied last."""
+    rows = []
+    for composite in composites:
+        other = [step.name for step, _ in composite if suite_of(step.name) != "mnist_c"]
+        shown = example(other[0] if other else composite[0][0].name) if image is None else image
+        rows.append(_steps(composite, shown))
     cell = cell_size([row[0][1] for row in rows])
     down = cell[0] + LINE + GAP
     across = max(cell[1], text_width([label for row in rows for label, _ in row])) + GAP
@@ -80,7 +81,7 @@ def compose_steps(composites: Sequence[Composite], image: Image | None = None) -
 
 
 def parse_composite(text: str) -> list[tuple[Perturbation, int]]:
-    """A composite as it is written on the command line.
+    """Parse a composite of the command line.
 
     >>> [(step.name, severity) for step, severity in parse_composite("mnist_c.zoom=3, mnist_c.rotate=2")]
     [('mnist_c.zoom', 3), ('mnist_c.rotate', 2)]
@@ -106,7 +107,7 @@ def example(name: str) -> Image:
 
 
 def street() -> Image:
-    """A small drawn scene with what perturbations act on: edges, colours, smooth areas, fine detail."""
+    """A small drawn scene with edges, colours, smooth areas and fine detail."""
     side = 96
     scene = np.empty((side, side, 3), np.uint8)
     down = np.linspace(0, 1, side)[:, None, None]
@@ -134,7 +135,7 @@ def street() -> Image:
 
 
 def cell_size(images: Sequence[Image]) -> tuple[int, int]:
-    """Height and width of the cells for some images, each shown as large as the limits allow."""
+    """Height and width of the cells for some images."""
     sizes = [_fitted(image) for image in images]
     return max(height for height, _ in sizes), max(width for _, width in sizes)
 
@@ -146,14 +147,7 @@ def _fitted(image: Image) -> tuple[int, int]:
     return max(1, round(height * scale)), max(1, round(width * scale))
 
 
-def _example_of(composite: Composite) -> Image:
-    """A digit only where every step is one for digits."""
-    other = [step.name for step, _ in composite if suite_of(step.name) != "mnist_c"]
-    return example(other[0] if other else composite[0][0].name)
-
-
 def _steps(composite: Composite, image: Image) -> list[tuple[str, Image]]:
-    """The original and the image after each step, with their labels."""
     found = [("original", image)]
     uses: Counter[str] = Counter()
     batch: Any = image[None]
@@ -166,7 +160,7 @@ def _steps(composite: Composite, image: Image) -> list[tuple[str, Image]]:
 
 
 def place(sheet: Image, image: Image, top: int, left: int, cell: tuple[int, int]) -> None:
-    """Show an image in the middle of a cell: enlarged without smoothing, or shrunk to means of its pixels."""
+    """Place an image in the middle of a cell: enlarged without smoothing, or shrunk to means of its pixels."""
     height, width = _fitted(image)
     method = cv2.INTER_NEAREST if height >= image.shape[0] else cv2.INTER_AREA
     shown = np.asarray(cv2.resize(np.ascontiguousarray(image), (width, height), interpolation=method))
@@ -175,13 +169,12 @@ def place(sheet: Image, image: Image, top: int, left: int, cell: tuple[int, int]
 
 
 def text_width(texts: Sequence[str]) -> int:
-    """The pixels that the longest of some labels needs."""
+    """Width in pixels of the longest label."""
     widths = (cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, _FONT_SCALE, 1)[0][0] for text in texts)
     return 16 + int(max(widths))
 
 
 def write_text(sheet: Image, text: str, x: int, y: int) -> None:
-    """Write a label onto a sheet, its baseline at y."""
     cv2.putText(sheet, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, _FONT_SCALE, _INK, 1, cv2.LINE_AA)
 
 
@@ -216,15 +209,16 @@ def _title(scores: Scores, row: Plausible) -> str:
 def _sheet(
     subject: Subject, scores: Scores, chosen: Sequence[Plausible], places: NDArray[np.intp], originals: Array
 ) -> Image:
-    strips = [("original", _images(originals))]
+    strips = [("original", originals)]
     for row in chosen:
         batch = np.asarray(subject.composite(scores.space.configuration(row.configuration), places))
-        strips.append((_title(scores, row), _images(batch)))
-    cell = cell_size(strips[0][1])
+        strips.append((_title(scores, row), batch))
+    pictures = [[image for one in batch if (image := as_image(one)) is not None] for _, batch in strips]
+    cell = cell_size(pictures[0])
     down, across = LINE + cell[0] + GAP, cell[1] + GAP
     width = max(GAP + len(places) * across, text_width([title for title, _ in strips]))
     sheet: Image = np.full((GAP + len(strips) * down, width, 3), 255, np.uint8)
-    for number, (title, images) in enumerate(strips):
+    for number, ((title, _), images) in enumerate(zip(strips, pictures, strict=True)):
         top = GAP + number * down
         write_text(sheet, title, GAP, top + LINE - 6)
         for column, image in enumerate(images):
@@ -232,27 +226,16 @@ def _sheet(
     return sheet
 
 
-def _images(batch: Array) -> list[Image]:
-    made = [as_image(one) for one in batch]
-    return [image for image in made if image is not None]
-
-
 def _text(
-    subject: Subject,
-    scores: Scores,
-    chosen: Sequence[Plausible],
-    places: NDArray[np.intp],
-    originals: list[Any],
+    subject: Subject, scores: Scores, chosen: Sequence[Plausible], places: NDArray[np.intp], originals: list[Any],
     show: Callable[[str], str],
-) -> str:
-    lines = ["original", *_texts(originals, show)]
+) -> str:  # fmt: skip
+    def listed(batch: list[Any]) -> list[str]:
+        flat = [" ".join((one if isinstance(one, str) else " | ".join(one)).split()) for one in batch]
+        return [f"- {show(one if len(one) <= LONGEST else one[: LONGEST - 1] + '…')}" for one in flat]
+
+    lines = ["original", *listed(originals)]
     for row in chosen:
         batch = subject.composite(scores.space.configuration(row.configuration), places)
-        lines += ["", show(_title(scores, row)), *_texts(list(batch), show)]
+        lines += ["", show(_title(scores, row)), *listed(list(batch))]
     return "\n".join(lines) + "\n"
-
-
-def _texts(batch: list[Any], show: Callable[[str], str]) -> list[str]:
-    joined = [one if isinstance(one, str) else " | ".join(one) for one in batch]
-    flat = [" ".join(one.split()) for one in joined]
-    return [f"- {show(one if len(one) <= LONGEST else one[: LONGEST - 1] + '…')}" for one in flat]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
-from testifai.locality import summary
 from testifai.locality import summary as wording
 from testifai.locality.local import Confidences, Rates
 from testifai.present import terminal
@@ -25,7 +24,7 @@ MOST_STATEMENTS = 10  # about combinations for which prediction and measurement 
 
 
 def show(found: Explanation, top: int, agreement: Agreement | None, *, by_class: bool) -> None:
-    """Rates, the ranked table, in words what to try for the first few, and how sure the model is."""
+    """Print rates, the ranked trends, advice for the first few, and how confident the model is."""
     console = terminal.console()
     rates = {"local robustness": found.local.overall()}
     if found.composed is not None:
@@ -35,23 +34,26 @@ def show(found: Explanation, top: int, agreement: Agreement | None, *, by_class:
     for name, one in rates.items():
         console.print(f"{name}: [bold]{terminal.rate(one.rate)}[/bold] ({terminal.interval(one.low, one.high)})")
     if agreement is not None:
-        console.print(_measured(agreement))
+        table = _table("global robustness", ["under"], ["predicted", "", "measured", ""])
+        both = (agreement.told.by_condition, agreement.seen.by_condition)
+        for place, name in enumerate(agreement.conditions):
+            table.add_row(escape(name), *(cell for one in both for cell in _cells(one, place)))
+        console.print(table)
         for line in agreement.statements()[:MOST_STATEMENTS]:
             console.print(line, markup=False, soft_wrap=True)
     shown = found.trends[:top]
-    console.print(_trends(shown) if shown else summary.no_trend(found))
+    console.print(_trends(shown) if shown else wording.no_trend(found))
     for rank, trend in enumerate(shown[:MOST_WORDS], start=1):
         console.print(f"{rank}. {trend.text}. Try: {trend.advice}.", markup=False, soft_wrap=True)
     if len(found.trends) > len(shown):
         console.print(f"{len(found.trends) - len(shown)} more trends: --top {len(found.trends)} prints all")
-    for line in summary.rest(found):
+    for line in wording.rest(found):
         console.print(line, markup=False)
     if found.confidences is not None:
         console.print(_confidences(found.confidences, by_class=by_class))
 
 
 def show_beliefs(given: RecordLike, beliefs: Sequence[Belief], notes: Sequence[str]) -> None:
-    """What is probable given what is known, variable by variable."""
     console = terminal.console()
     said = ", ".join(f"{name} = {state}" for name, state in given.items())
     console.print(f"given {said}, with 95 % intervals:", markup=False, soft_wrap=True)
@@ -68,17 +70,7 @@ def show_beliefs(given: RecordLike, beliefs: Sequence[Belief], notes: Sequence[s
         console.print(f"note: {note}", markup=False)
 
 
-def _measured(found: Agreement) -> Table:
-    """Predicted beside measured, by condition."""
-    table = _table("global robustness", ["under"], ["predicted", "", "measured", ""])
-    told, seen = found.told.by_condition, found.seen.by_condition
-    for place, name in enumerate(found.conditions):
-        table.add_row(escape(name), *(cell for one in (told, seen) for cell in _cells(one, place)))
-    return table
-
-
 def _confidences(found: Confidences, *, by_class: bool) -> Table:
-    """How sure the model is where it is right, and where it is wrong."""
     heads = ["under", "class"] if by_class else ["under"]
     table = _table("mean confidence", heads, ["right", "", "wrong", "", "all", ""])
     kinds = ("right", "wrong", "all")
@@ -91,38 +83,30 @@ def _confidences(found: Confidences, *, by_class: bool) -> Table:
     return table
 
 
-def _cells(rates: Rates, place: Any) -> list[str]:
-    low, high = rates.low[place], rates.high[place]
+def _cells(rates: Rates, place: int | tuple[int, int]) -> list[str]:
     rate = rates.rate[place]
-    return [terminal.rate(rate), "" if rate != rate else f"({terminal.interval(low, high)})"]
+    return [terminal.rate(rate), "" if rate != rate else f"({terminal.interval(rates.low[place], rates.high[place])})"]
 
 
 def _table(title: str | None, words: Sequence[str], figures: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, box=None)
-    for column in words:
-        table.add_column(column, header_style="dim")
-    for column in figures:
-        table.add_column(column, justify="right", header_style="dim", no_wrap=True)
-    return table
+    columns = [Column(name, header_style="dim") for name in words]
+    columns += [Column(name, justify="right", header_style="dim", no_wrap=True) for name in figures]
+    return Table(*columns, title=title, title_justify="left", title_style="bold", pad_edge=False, box=None)
 
 
 def _trends(trends: Sequence[Trend]) -> Table:
-    """A row for every trend."""
-    table = Table(
-        title="trends, by what fixing them would give at most", title_justify="left", title_style="bold",
-        pad_edge=False, box=None,
-    )  # fmt: skip
     gains = ["local gain"] if trends[0].composed_gain is None else ["system gain", "local gain"]
-    words = ["class", "under", "severity", "read as"]
-    for column in ["", *words, "failures", "tries", *gains, "p"]:
-        one_line = column not in ("class", "read as")
-        table.add_column(column, justify="left" if column in words else "right", header_style="dim", no_wrap=one_line)
+    table = _table(
+        "trends, by what fixing them would give at most", [], ["", "class", "under", "severity", "read as", "failures",
+        "tries", *gains, "p"],
+    )  # fmt: skip
+    for column in table.columns[1:5]:
+        column.justify, column.no_wrap = "left", column.header in ("under", "severity")
     for rank, one in enumerate(trends, start=1):
-        rates = [one.composed_gain, one.local_gain]
         cells = [
-            *(str(rank), ", ".join(one.classes), one.property, wording.span(one.severities), summary.read_as(one)),
+            *(str(rank), ", ".join(one.classes), one.property, wording.span(one.severities), wording.read_as(one)),
             *(wording.count(one.failures), wording.count(one.trials)),
-            *(wording.gain_text(gain) for gain in rates if gain is not None),
+            *(wording.gain_text(gain) for gain in (one.composed_gain, one.local_gain) if gain is not None),
             wording.p_text(one.p_value),
         ]
         table.add_row(*map(escape, cells))

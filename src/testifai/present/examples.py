@@ -1,11 +1,11 @@
-"""Inputs as a configuration shows them to the model, beside the originals: what a failure looks like."""
+"""Inputs as a configuration perturbs them, next to the originals, for people to look at."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,21 +28,14 @@ WORDS = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
 class Piece(NamedTuple):
-    """A stretch of a text; `edited` where the other version does not have it."""
+    """A stretch of a text; `edited` if the other version does not have it."""
 
     text: str
     edited: bool = False
 
 
 def marked(original: str, changed: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    """Both texts in pieces, word by word; of long ones, what is around the edits.
-
-    >>> old, new = marked("the cat sat", "the cta sat")
-    >>> old
-    (Piece(text='the ', edited=False), Piece(text='cat', edited=True), Piece(text=' sat', edited=False))
-    >>> [piece.text for piece in new if piece.edited]
-    ['cta']
-    """
+    """Both texts in pieces, word by word; of long ones, the surroundings of the edits."""
     one, two = (WORDS.findall(text[:MOST_COMPARED]) for text in (original, changed))
     found: tuple[list[Piece], list[Piece]] = [], []
     for taken, put, edited in _stretches(one, two):
@@ -54,11 +47,7 @@ def marked(original: str, changed: str) -> tuple[tuple[Piece, ...], tuple[Piece,
 
 
 def edits(original: str, changed: str) -> list[tuple[str, str]]:
-    """The changed text in pieces: those that are the same, taken out, put in.
-
-    >>> edits("a dark night", "a drak night")
-    [('same', 'a '), ('taken', 'dark'), ('put', 'drak'), ('same', ' night')]
-    """
+    """The changed text in pieces: those that are the same, taken out, put in."""
     old, new = WORDS.findall(original), WORDS.findall(changed)
     cut = max(len(old), len(new)) > MOST_PARTS
     pieces: list[tuple[str, str]] = []
@@ -68,24 +57,13 @@ def edits(original: str, changed: str) -> list[tuple[str, str]]:
     return [*pieces, (SAME, " …")] if cut else pieces
 
 
-def sides(text: Any) -> tuple[str, ...]:
-    """A text, or both of a pair."""
-    return (text,) if isinstance(text, str) else tuple(map(str, text))
-
-
-def unmarked(text: str) -> tuple[Piece, ...]:
-    """A text by itself, as far as it is shown."""
-    return _limited([Piece(text)])
-
-
 def _stretches(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
-    """What stands in the old text, in the new one at the same place, and whether the two differ."""
+    """Stretches of the old text with those of the new one, and whether the two differ."""
     for kind, start, end, begin, stop in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         yield "".join(old[start:end]), "".join(new[begin:stop]), kind != "equal"
 
 
 def _shortened(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """The pieces with long stretches that are the same left out."""
     if sum(len(piece.text) for piece in pieces) <= MOST_TEXT:
         return tuple(pieces)
     kept = []
@@ -101,7 +79,6 @@ def _shortened(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
 
 
 def _limited(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """As many characters as are shown."""
     left, kept = MOST_TEXT, []
     for piece in pieces:
         if len(piece.text) > left:
@@ -119,10 +96,7 @@ MOST_COLUMNS = 12  # of a row of a table that are shown
 
 @dataclass(frozen=True)
 class Thumb:
-    """One input to look at: a picture as a data address, or text; a pair of texts has a line for each.
-
-    `pieces` are its texts, one or two, with what differs from the other version of the input marked.
-    """
+    """One input to look at: a picture as a data address, or text, one or two, with differing pieces marked."""
 
     picture: str | None = None
     text: str | None = None
@@ -131,23 +105,15 @@ class Thumb:
 
 @dataclass(frozen=True)
 class Case:
-    """One input under one configuration. `label` and `predicted` are None where there are no classes."""
+    """One input under one configuration. `label` and `predicted` are None if there are no classes."""
 
     number: int  # of the input in the data
-    original: Any
+    original: Any  # a `Thumb` in examples
     changed: Any
     label: str | None
     predicted: str | None
-    passed: bool | None  # None where this input was not tried under this configuration
-    note: str | None = None  # what was found on a photograph, which then is shown with it
-
-
-@dataclass(frozen=True)
-class Example(Case):
-    """A case to look at."""
-
-    original: Thumb
-    changed: Thumb
+    passed: bool | None  # None if this input was not tried under this configuration
+    note: str | None = None  # what was found on an image, which then is shown with it
 
 
 @dataclass(frozen=True)
@@ -159,12 +125,12 @@ class Failures:
     why: str  # this test is shown
     failed: int
     trials: int
-    examples: tuple[Example, ...]
+    examples: tuple[Case, ...]
     legend: str | None = None  # what the marks on them mean
 
 
 def telling_tests(tomogram: Tomogram, count: int = 3) -> list[tuple[int, str]]:
-    """Tests whose failures say most, with why: the worst that have failures, and the mildest that have any."""
+    """Informative tests, with the reason: the worst that have failures, and the mildest that have any."""
     ids = tomogram.estimator.measured_ids
     passes, trials = tomogram.outcomes.plain().counts(ids)
     ids = ids[(trials > passes) & (ids > 0)]
@@ -172,10 +138,8 @@ def telling_tests(tomogram: Tomogram, count: int = 3) -> list[tuple[int, str]]:
     total = tomogram.space.matrix(ids)[:, : len(tomogram.space.axes)].sum(axis=1)
     worst = ids[np.argsort(estimate, kind="stable")][:count].tolist()
     mild = [test for test in ids[np.lexsort((estimate, total))].tolist() if test not in worst][:count]
-    return [
-        *((test, "one of the mildest tests that fail") for test in mild),
-        *((test, "one of the worst") for test in worst),
-    ]
+    reasons = {"one of the mildest tests that fail": mild, "one of the worst": worst}
+    return [(test, why) for why, tests in reasons.items() for test in tests]
 
 
 def failing_places(tomogram: Tomogram, test: int, count: int) -> NDArray[np.intp]:
@@ -186,7 +150,7 @@ def failing_places(tomogram: Tomogram, test: int, count: int) -> NDArray[np.intp
 
 
 def failures(subject: Subject, tomogram: Tomogram, *, tests: int = 3, each: int = 6) -> tuple[Failures, ...]:
-    """Failing inputs of telling tests; nothing where nothing fails."""
+    """Failing inputs of informative tests."""
     found = []
     for test, why in telling_tests(tomogram, tests):
         passes, trials = (int(counts[0]) for counts in tomogram.outcomes.plain().counts([test]))
@@ -198,26 +162,28 @@ def failures(subject: Subject, tomogram: Tomogram, *, tests: int = 3, each: int 
 
 
 def legend(subject: Subject) -> str | None:
-    """What the marks on photographs mean, where there are any."""
+    """The meaning of the marks on images, if there are any."""
     return LEGENDS.get(type(subject.oracle))
 
 
-def examples(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> tuple[Example, ...]:
-    """Inputs at some places of the visiting order, to look at, with what the model makes of them."""
-    return tuple(
-        Example(case.number, *_both(case, subject.data.schema), case.label, case.predicted, case.passed, case.note)
-        for case in cases(subject, tomogram, test, places)
-    )
-
-
-def _both(case: Case, table: Table | None) -> tuple[Thumb, Thumb]:
-    if case.note is not None:
-        return photograph(case.original), photograph(case.changed)
-    return thumbs(case.original, case.changed) if table is None else row_thumbs(table, case.original, case.changed)
+def examples(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> tuple[Case, ...]:
+    """Inputs at some places of the visiting order, to look at, with the model's predictions."""
+    table = subject.data.schema
+    shown = []
+    for case in cases(subject, tomogram, test, places):
+        if case.note is not None:  # an image with text on it, shown in its full size
+            images = (case.original, case.changed)
+            both = [Thumb(picture=data_uri(image, max(image.shape), SMALL)) for image in images]
+        elif table is None:
+            both = list(thumbs(case.original, case.changed))
+        else:
+            both = list(row_thumbs(table, case.original, case.changed))
+        shown.append(replace(case, original=both[0], changed=both[1]))
+    return tuple(shown)
 
 
 def cases(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.intp]) -> list[Case]:
-    """Inputs at some places of the visiting order, as a test shows them to the model, with what it makes of them."""
+    """Inputs at some places of the visiting order, as a test perturbs them, with the model's predictions."""
     originals = subject.batch(places)
     changed = subject.composite(tomogram.space.configuration(test), places)
     classes = predicted(subject.infer(changed, test)) if subject.oracle.decides_classes else None
@@ -240,21 +206,15 @@ def cases(subject: Subject, tomogram: Tomogram, test: int, places: NDArray[np.in
 
 
 def class_name(subject: Subject, number: int) -> str:
-    """A class by the name it has in the data or, where the model numbers its own, by the model's."""
+    """The name of a class in the data or, if the model numbers its own, in the model."""
     values = subject.model.class_values
     names = subject.data.classes if values is None else values
     return str(names[number]) if names is not None and 0 <= number < len(names) else str(number)
 
 
 def thumbs(original: Any, changed: Any) -> tuple[Thumb, Thumb]:
-    """Both versions of an input; of texts, with the edits marked.
-
-    >>> [thumb.pieces[0][-1] for thumb in thumbs(("same", "a cat"), ("same", "a bat"))]
-    [Piece(text='same', edited=False), Piece(text='same', edited=False)]
-    >>> [thumb.pieces[1][-1] for thumb in thumbs(("same", "a cat"), ("same", "a bat"))]
-    [Piece(text='cat', edited=True), Piece(text='bat', edited=True)]
-    """
-    one, two = (_texts(version) for version in (original, changed))
+    """Both versions of an input; of texts, with the edits marked."""
+    one, two = (texts_of(version) for version in (original, changed))
     if not one or len(one) != len(two):
         return thumb(original), thumb(changed)
     left, right = zip(*(marked(*both) for both in zip(one, two, strict=True)), strict=True)
@@ -262,24 +222,15 @@ def thumbs(original: Any, changed: Any) -> tuple[Thumb, Thumb]:
 
 
 def row_thumbs(table: Table, original: Any, changed: Any) -> tuple[Thumb, Thumb]:
-    """Both versions of a row of a table, a line for each column; of many columns, those that differ first.
-
-    >>> from testifai.data.table_columns import Column, learn
-    >>> rows = np.array([[30.0, 0.0], [31.0, 0.0]])
-    >>> left, right = row_thumbs(learn([Column("age"), Column("sex", "category", ("f", "m"))], rows), *rows)
-    >>> left.text, right.text, right.pieces[0]
-    ('age 30\\nsex f', 'age 31\\nsex f', (Piece(text='age ', edited=False), Piece(text='31', edited=True)))
-    """
+    """Both versions of a row of a table, a line for each column; of many columns, those that differ first."""
     differs = ~((original == changed) | (np.isnan(original) & np.isnan(changed)))
     order = np.argsort(~differs, kind="stable")[:MOST_COLUMNS]
     shown = np.sort(order) if len(differs) <= MOST_COLUMNS else order
+    columns = [table.columns[place] for place in shown.tolist()]
     versions = [
         tuple(
-            (
-                Piece(f"{table.columns[place].name} ", False),
-                Piece(table.columns[place].word(row[place]), bool(differs[place])),
-            )
-            for place in shown.tolist()
+            (Piece(f"{column.name} "), Piece(column.word(row[place]), bool(differs[place])))
+            for place, column in zip(shown.tolist(), columns, strict=True)
         )
         for row in (original, changed)
     ]
@@ -287,17 +238,9 @@ def row_thumbs(table: Table, original: Any, changed: Any) -> tuple[Thumb, Thumb]
 
 
 def thumb(one: Any) -> Thumb:
-    """An input as something to look at.
-
-    >>> thumb("a text").text, thumb(np.array([0.5, 2.0])).text
-    ('a text', '0.5, 2')
-    >>> thumb(("a question", "another")).text
-    'a question\\nanother'
-    >>> thumb(np.zeros((28, 28), np.uint8)).picture[:22]
-    'data:image/png;base64,'
-    """
-    if texts := _texts(one):
-        return _shown(tuple(unmarked(text) for text in texts))
+    """An input as something to look at."""
+    if texts := texts_of(one):
+        return _shown(tuple(_limited([Piece(text)]) for text in texts))
     array = np.asarray(one)
     image = as_image(array)
     if image is not None:
@@ -307,13 +250,8 @@ def thumb(one: Any) -> Thumb:
     return Thumb(text=shown + (", …" if numbers.size > 16 else ""))
 
 
-def photograph(image: NDArray[np.uint8]) -> Thumb:
-    """A picture on which there is something to read, as large as it is."""
-    return Thumb(picture=data_uri(image, max(image.shape), SMALL))
-
-
-def _texts(one: Any) -> tuple[str, ...]:
-    """A text or a pair of them; nothing where the input is neither."""
+def texts_of(one: Any) -> tuple[str, ...]:
+    """A text or a pair of them; nothing for other inputs."""
     if isinstance(one, str):
         return (one,)
     return one if isinstance(one, tuple) and all(isinstance(part, str) for part in one) else ()

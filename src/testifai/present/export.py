@@ -1,7 +1,4 @@
-"""Runs as files for others: a table of tests, a recorded grid, the perturbed inputs of a configuration.
-
-Nothing written here holds a time, so equal runs export equal files.
-"""
+"""Runs as files for other programs, without times: equal runs export equal files."""
 
 from __future__ import annotations
 
@@ -33,27 +30,45 @@ TABLE_COLUMNS = {*BOUNDS, *QUALITY, "order", "passes", "trials", "source", "meas
 TABLE_COLUMNS |= {"quality_source", "quality_measured"}
 
 
-def columns(tomogram: Tomogram) -> dict[str, Array]:
-    """A column for every field of the exported table, a row for every test; NaN where there is no number.
+def _check_names(tomogram: Tomogram) -> None:
+    for name in tomogram.space.names:
+        if name in TABLE_COLUMNS or any(name in score_columns(score) for score in tomogram.scores):
+            raise InputError(f"export: axis {name!r} has the name of a column; give it another name in [space]")
 
-    >>> import testifai as ta
-    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.5])
-    >>> rows = np.linspace(0, 1, 40)[:, None]
-    >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
-    >>> found = columns(ta.scan(model, (rows, model(rows)), ta.Space({"shift": shift}), strategy="full"))
-    >>> list(found)
-    ['shift', 'order', 'passes', 'trials', 'estimate', 'low', 'high', 'source']
-    >>> found["passes"].tolist()
-    [40, 36, 21]
-    """
+
+def columns(tomogram: Tomogram) -> dict[str, Array]:
+    """A column for every field of the exported table, a row for every test; NaN if there is no number."""
     _check_names(tomogram)
-    header, rows = table(tomogram)
-    by_column = zip(*rows, strict=True)
-    numbers = {*BOUNDS, *QUALITY, *_scored(tomogram)}
-    return {
-        name: np.array(values, np.float64 if name in numbers else None)
-        for name, values in zip(header, by_column, strict=True)
+    return _columns(tomogram)
+
+
+def _columns(tomogram: Tomogram) -> dict[str, Array]:
+    """The table of all tests or, if they are not listed, of those that were tried."""
+    space, score = tomogram.space, tomogram.settings.score
+    ids = np.arange(space.size) if space.listed else tomogram.estimator.measured_ids
+    found, sigmas = tomogram.estimator.table(ids), space.matrix(ids)
+    places = [f"{name}_place" for name in space.names] if space.order_sensitive else []
+    table: dict[str, Array] = {
+        **dict(zip([*space.names, *places], sigmas.T, strict=True)),
+        "order": (sigmas[:, : len(space.names)] > 0).sum(axis=1),
+        "passes" if score is None else "sum": found.passes,
+        **{name: getattr(found, name) for name in ("trials", *BOUNDS)},
+        "source": np.where(found.alone, "measured", np.where(np.isnan(found.estimate), "unknown", "predicted")),
     }
+    for name in tomogram.scores if score is None else ():
+        means = tomogram.scored(name).estimator.table(ids)
+        table |= dict(zip(score_columns(name), (means.estimate, means.low, means.high), strict=True))
+    if (scores := tomogram.quality) is not None:
+        table |= {name: getattr(scores, field).reshape(-1)[ids] for name, field in QUALITY.items()}
+        table["quality_source"] = np.where(np.isin(ids, scores.measured), "measured", "predicted")
+    return table
+
+
+def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
+    """Header and one row per test; None if there is no number."""
+    found = _columns(tomogram)
+    rows = zip(*(column.tolist() for column in found.values()), strict=True)
+    return list(found), [[None if cell != cell else cell for cell in row] for row in rows]
 
 
 def to_pandas(tomogram: Tomogram) -> Any:
@@ -100,7 +115,7 @@ def write_parquet(tomogram: Tomogram, path: Path) -> None:
 
 
 def facts(tomogram: Tomogram) -> Record:
-    """What a table alone does not say."""
+    """Facts about the run that a table of its tests does not contain."""
     return {
         "clean_accuracy": tomogram.base,
         "clean_inputs": tomogram.estimator.clean.trials,
@@ -111,56 +126,8 @@ def facts(tomogram: Tomogram) -> Record:
     }
 
 
-def _scored(tomogram: Tomogram) -> list[str]:
-    """The columns of the run's scores."""
-    return [column for name in tomogram.scores for column in score_columns(name)]
-
-
-def _check_names(tomogram: Tomogram) -> None:
-    for name in tomogram.space.names:
-        if name in {*TABLE_COLUMNS, *_scored(tomogram)}:
-            raise InputError(f"export: axis {name!r} has the name of a column; give it another name in [space]")
-
-
-def table(tomogram: Tomogram) -> tuple[list[str], list[list[Any]]]:
-    """Header and one row per test: severities, order, counts, estimate, bounds, whether measured or predicted.
-
-    Of a run with a score, its mean and bounds too. Of a space with more tests than are listed, those that were tried.
-    """
-    space = tomogram.space
-    places = [f"{name}_place" for name in space.names] if space.order_sensitive else []
-    passes_name = "passes" if tomogram.settings.score is None else "sum"
-    header = [*space.names, *places, "order", passes_name, "trials", "estimate", "low", "high", "source"]
-    scored = [tomogram.scored(name) for name in tomogram.scores] if tomogram.settings.score is None else []
-    header += [column for one in scored for column in score_columns(str(one.settings.score))]
-    scores = tomogram.quality
-    header += [] if scores is None else ["quality", "quality_low", "quality_high", "quality_source"]
-    ids = np.arange(space.size) if space.listed else tomogram.estimator.measured_ids
-    found = tomogram.estimator.table(ids)
-    sigmas = space.matrix(ids)
-    orders = (sigmas[:, : len(space.names)] > 0).sum(axis=1)
-    columns = [one.tolist() for one in (found.passes, found.trials, found.estimate, found.low, found.high)]
-    rows = []
-    own = found.alone.tolist()
-    for sigma, order, alone, passes, trials, *numbers in zip(
-        sigmas.tolist(), orders.tolist(), own, *columns, strict=True
-    ):
-        source = "measured" if alone else "predicted" if not np.isnan(numbers[0]) else "unknown"
-        rows.append([*sigma, order, passes, trials, *(None if np.isnan(x) else x for x in numbers), source])
-    for one in scored:
-        means = one.estimator.table(ids)
-        for row, *numbers in zip(rows, means.estimate.tolist(), means.low.tolist(), means.high.tolist(), strict=True):
-            row += [None if np.isnan(x) else x for x in numbers]
-    if scores is not None:
-        known = np.isin(ids, scores.measured)
-        bounds = [array.reshape(-1)[ids].tolist() for array in (scores.estimate, scores.low, scores.high)]
-        for row, alone, *numbers in zip(rows, known.tolist(), *bounds, strict=True):
-            row += [*(None if np.isnan(x) else x for x in numbers), "measured" if alone else "predicted"]
-    return header, rows
-
-
 def score_columns(name: str) -> tuple[str, str, str]:
-    """The names of the columns of a score: its mean and the bounds of that."""
+    """Names of the columns of a score: its mean and the bounds of the mean."""
     return name, f"{name}_low", f"{name}_high"
 
 
@@ -220,7 +187,7 @@ def write_grid(tomogram: Tomogram, path: Path) -> None:
 
 
 def write_boxes(tomogram: Tomogram, path: Path) -> int:
-    """Every box that a run kept, found or expected, with its test and the number of its input (npz); how many."""
+    """Write every box that a run kept, found or expected, with its test and input (npz); return their number."""
     check_kept(tomogram.outcomes, "export")
     if path.suffix != ".npz":
         raise InputError(f"export: boxes are written as .npz, got {path.name!r}")

@@ -1,21 +1,25 @@
-"""What people read of a gate that does not hold: what was asked, what was found, how sure it is, what would help."""
+"""A gate that does not pass, in words: the query, the estimate, its confidence, and what would decide it."""
 
 from __future__ import annotations
 
 import math
 import shlex
+from typing import TYPE_CHECKING
 
 from testifai.gates.runner import GatedRun
 from testifai.gates.verdicts import Verdict
-from testifai.present.terminal import interval, rate, scored_words
+from testifai.present.terminal import bounded, interval, rate, scored_words
+
+if TYPE_CHECKING:
+    from testifai.spec.parsing import Gate
 
 
 def line(verdict: Verdict) -> str:
     """A gate in a line, the numbers first."""
     answer, gate = verdict.answer, verdict.gate
-    found = f"{rate(answer.robustness)} ({interval(answer.low, answer.high)})"
+    found = bounded(answer.robustness, answer.low, answer.high)
     wanted = " of the estimate" if gate.basis == "estimate" else ""
-    return f"{verdict.status}: {found}, at least {gate.at_least:g} is required{wanted}: {_asked(verdict)}"
+    return f"{verdict.status}: {found}, at least {gate.at_least:g} is required{wanted}: {asked_words(gate)}"
 
 
 def page(measured: GatedRun, verdict: Verdict) -> str:
@@ -24,12 +28,16 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
     tomogram = measured.tomogram
     clean = tomogram.scored(gate.score).settings.clean_quantity
     wanted = "the estimate" if gate.basis == "estimate" else "the lower bound"
+    scope = "file" if measured.sharing == len(measured.verdicts) else "project"
+    sure = f"{100 * measured.confidence:.4g} %"
+    if measured.sharing > 1:
+        sure += f", 95 % shared among the {measured.sharing} gates of the {scope}"
     rows = [
-        ("query", _asked(verdict)),
+        ("query", asked_words(gate)),
         ("required", f"{wanted} is at least {gate.at_least:g}"),
         *([("because", gate.because)] if gate.because else []),
         ("estimate", f"{rate(answer.robustness)} ({clean} {rate(answer.robustness - answer.drop)})"),
-        ("interval", f"{interval(answer.low, answer.high)} at {_confidence(measured)}"),
+        ("interval", f"{interval(answer.low, answer.high)} at {sure}; valid however often one looks"),
         ("verdict", f"{verdict.status}: {_why(measured, verdict)}"),
         ("tests", f"{answer.tests:,}: {answer.measured:,} measured, {answer.inferred:,} predicted"),
         ("inferences", f"{tomogram.inferences:,} of at most {measured.budget:,}, {measured.new:,} of them new"),
@@ -37,22 +45,19 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
     ]
     head = [f"gate {gate.name!r}"] if gate.name else []
     table = [f"  {name:<10} {text}" for name, text in rows]
-    return "\n".join([*head, *table, *_worst(measured, verdict), *_where(measured)])
+    names = [tomogram.space.words(sigma) for sigma, *_ in answer.worst]
+    width = max(map(len, names))
+    worst = [
+        f"    {name:<{width}}  {rate(estimate)}  {interval(low, high)}"
+        for name, (_, estimate, low, high) in zip(names, answer.worst, strict=True)
+    ]
+    where = [f"  run file   {measured.path}", f"  report     testifai report {shlex.quote(str(measured.path))} --open"]
+    return "\n".join([*head, *table, "  worst tests", *worst, *where])
 
 
-def _where(measured: GatedRun) -> list[str]:
-    return [f"  run file   {measured.path}", f"  report     testifai report {shlex.quote(str(measured.path))} --open"]
-
-
-def _asked(verdict: Verdict) -> str:
-    gate = verdict.gate
-    return f"{scored_words(gate)}{gate.query}" + (f" for inputs {gate.inputs}" if gate.inputs else "")
-
-
-def _confidence(measured: GatedRun) -> str:
-    scope = "file" if measured.sharing == len(measured.verdicts) else "project"
-    shared = f", 95 % shared among the {measured.sharing} gates of the {scope}" if measured.sharing > 1 else ""
-    return f"{100 * measured.confidence:.4g} %{shared}; valid however often one looks"
+def asked_words(gate: Gate, for_: str = " for inputs ") -> str:
+    """The score, the query and the inputs of a gate."""
+    return f"{scored_words(gate)}{gate.query}" + (f"{for_}{gate.inputs}" if gate.inputs else "")
 
 
 def _why(measured: GatedRun, verdict: Verdict) -> str:
@@ -65,7 +70,6 @@ def _why(measured: GatedRun, verdict: Verdict) -> str:
 
 
 def _needed(measured: GatedRun, verdict: Verdict) -> str:
-    """What would decide an undecided gate."""
     more, room = measured.lacking(verdict)
     if room == 0:
         return "every input was tried on these tests; only more data can decide it"
@@ -74,14 +78,3 @@ def _needed(measured: GatedRun, verdict: Verdict) -> str:
     budget = measured.tomogram.inferences + more
     guess = f"about {more:,} more inferences" if more < room else f"all {room:,} inferences left on these tests"
     return f"{guess} would decide it: set budget = {budget} in [scan]"
-
-
-def _worst(measured: GatedRun, verdict: Verdict) -> list[str]:
-    space = measured.tomogram.space
-    names = [space.words(sigma) for sigma, *_ in verdict.answer.worst]
-    width = max(map(len, names))
-    tests = [
-        f"    {name:<{width}}  {rate(estimate)}  {interval(low, high)}"
-        for name, (_, estimate, low, high) in zip(names, verdict.answer.worst, strict=True)
-    ]
-    return ["  worst tests", *tests]

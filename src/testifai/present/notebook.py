@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from testifai.present.terminal import clean, excluded, extent, interval, rate, second_opinion, signed, spent
+from testifai.present.terminal import clean, counted, excluded, extent, interval, rate, second_opinion, signed, spent
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.answers import Answers, AnswersByAxis
 
@@ -14,7 +14,7 @@ BAR = 6.0  # em, the width of a robustness of 1
 
 
 def tomogram_html(tomogram: Tomogram) -> str:
-    """A run in a page: what it covers, robustness by order and by axis, the worst tests."""
+    """A run on a page: its extent, robustness by order and by axis, the worst tests."""
     head = f"Tomogram of {extent(tomogram)}; {spent(tomogram)}"
     if not len(tomogram.outcomes):
         return f"<div>{escape(head)}</div>"
@@ -43,28 +43,21 @@ def answers_html(answers: Answers[Any]) -> str:
 def by_axis_html(by_axis: AnswersByAxis) -> str:
     """Answers for each severity of each axis, a row for an axis; hovering over a number shows its interval."""
     levels = sorted({level for found in by_axis.values() for level in found})
-    rows = [
-        [escape(name), *(_hovered(found[level]) if level in found else "" for level in levels)]
-        for name, found in by_axis.items()
-    ]
+
+    def cell(answer: Answer | None) -> str:
+        if answer is None:
+            return ""
+        return f'<span title="{escape(interval(answer.low, answer.high))}">{rate(answer.robustness)}</span>'
+
+    rows = [[escape(name), *(cell(found.get(level)) for level in levels)] for name, found in by_axis.items()]
     return _table(["axis", *map(str, levels)], rows)
 
 
-def _hovered(answer: Answer) -> str:
-    return f'<span title="{escape(interval(answer.low, answer.high))}">{rate(answer.robustness)}</span>'
-
-
 def answer_html(answer: Answer) -> str:
-    """An answer: the number, its interval, how it was come by, and its worst tests.
-
-    >>> answer_html(Answer(0.5, 0.4, 0.6, -0.1, 1, 1, 0, (((2,), 0.5, 0.4, 0.6),)))[:57]
-    '<div><b>0.500</b> (0.400 … 0.600), -0.100 against clean i'
-    """
+    """An answer: the number, its interval, its basis, and its worst tests."""
     asked = "" if answer.info is None else f" for {escape(answer.info.query)}"
-    parts = [
-        f"<div>{_rate_in_words(answer)}{asked}, {escape(signed(answer.drop))} against clean inputs; "
-        f"{answer.tests:,} tests: {answer.measured:,} measured, {answer.inferred:,} predicted</div>"
-    ]
+    drop = f"{escape(signed(answer.drop))} against clean inputs"
+    parts = [f"<div>{_rate_in_words(answer)}{asked}, {drop}; {counted(answer)}</div>"]
     if answer.excluded is not None:
         parts.append(f"<div>{escape(excluded(answer.excluded))}</div>")
     if answer.model_free is not None:
@@ -85,7 +78,6 @@ def _worst(answer: Answer) -> str:
 
 
 def _bar(value: float) -> str:
-    """A rate with a bar of its length beside it."""
     if value != value:
         return rate(value)
     style = f"display:inline-block;height:.6em;width:{BAR * value:.2f}em;background:currentColor;opacity:.35"

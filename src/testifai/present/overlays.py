@@ -1,4 +1,4 @@
-"""Photographs with what was expected on them and what was found: boxes and label maps, wrong ones marked."""
+"""Images with expected and predicted boxes or label maps, errors marked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from testifai.support.types import Array
 LARGEST = 320  # pixels of a photograph's longer side
 LINE, TEXT = 2, 0.38  # widths of lines, in pixels, and size of letters
 DASH = 6
-TAGGED = 8  # boxes with words at them: more would hide the photograph
+TAGGED = 8  # boxes with words at them: more would hide the image
 INK = (255, 255, 255)
 
 RIGHT, MISSED, FALSE, OTHER = "right", "missed", "false", "of another class"
@@ -43,7 +43,7 @@ Name = Callable[[int], str]
 
 @dataclass(frozen=True)
 class Mark:
-    """A box to draw, what it is, and the words at it."""
+    """A box to draw, its kind, and the words at it."""
 
     box: NDArray[np.floating[Any]]
     kind: str
@@ -51,9 +51,9 @@ class Mark:
 
 
 def marks(found: Boxes, expected: Boxes, iou: float, confidence: float, name: Name) -> list[Mark]:
-    """What to draw of the boxes found and expected on an image; what is right first, so that the rest lies above it.
+    """The boxes to draw on an image, right ones first, so that the others are drawn above them.
 
-    A box found where one of another class was expected is one mistake to look at, though two in the score.
+    A predicted box where one of another class was expected is one mark, though two errors in the score.
     """
     matched = match(found, expected, iou, confidence)
     drawn = [Mark(found[row], RIGHT, _sure(found[row], name)) for row, _ in matched.pairs]
@@ -71,39 +71,35 @@ def marks(found: Boxes, expected: Boxes, iou: float, confidence: float, name: Na
 
 
 def wanted(expected: Boxes, name: Name) -> list[Mark]:
-    """Expected boxes alone, without those that may be found or not."""
+    """Expected boxes alone, without optional ones."""
     return [Mark(box, RIGHT, name(int(box[CLASS]))) for box in expected if box[CONFIDENCE] > 0]
 
 
 def in_words(drawn: Sequence[Mark]) -> str:
-    """How many boxes are what.
-
-    >>> in_words([Mark(np.zeros(6), RIGHT, "cat"), Mark(np.zeros(6), MISSED, "no dog")])
-    '1 right, 1 missed'
-    """
     counts = Counter(mark.kind for mark in drawn)
     return ", ".join(f"{counts[kind]} {kind}" for kind in COLOURS if counts[kind]) or "nothing expected, nothing found"
 
 
 def with_boxes(image: Image, drawn: Sequence[Mark], largest: int = LARGEST) -> Image:
-    """The picture in RGB, its longer side so many pixels at the most, with boxes, and words at the first of them.
-
-    Those are the wrong ones, the largest first.
-    """
+    """The picture in RGB with boxes, and words at the first of them, wrong and large ones first."""
     picture, scale = _fitted(image, largest)
     limits = np.array([picture.shape[1], picture.shape[0]] * 2) - 1
     corners = [np.clip(np.rint(np.asarray(mark.box[:4]) * scale).astype(int), 0, limits).tolist() for mark in drawn]
     for mark, box in zip(drawn, corners, strict=True):
         _outline(picture, box, COLOURS[mark.kind], dashed=mark.kind == MISSED)
-    told = sorted(range(len(drawn)), key=lambda one: (drawn[one].kind == RIGHT, -_area(drawn[one].box)))[:TAGGED]
-    for one in reversed(told):
+
+    def rank(one: int) -> tuple[bool, float]:
+        left, top, right, bottom = drawn[one].box[:4]
+        return drawn[one].kind == RIGHT, float((left - right) * (bottom - top))
+
+    for one in sorted(range(len(drawn)), key=rank)[:TAGGED][::-1]:
         left, top, *_ = corners[one]
         _tag(picture, drawn[one].words, left, top, COLOURS[drawn[one].kind])
     return picture
 
 
 def with_map(image: Image, labels: Array, expected: Array | None, void: int, largest: int = LARGEST) -> Image:
-    """The picture in RGB with a label map over it, and stripes where another label was expected."""
+    """The picture in RGB below a label map, with stripes where another label was expected."""
     picture, _ = _fitted(image, largest)
     size = (picture.shape[1], picture.shape[0])
 
@@ -125,17 +121,12 @@ def with_map(image: Image, labels: Array, expected: Array | None, void: int, lar
 
 
 def _fitted(image: Image, largest: int) -> tuple[Image, float]:
-    """A copy in RGB, smaller or, where it is tiny, larger by a whole factor, and by how much."""
     colour = np.stack([image] * 3, axis=-1) if image.ndim == 2 else image
     scale = largest / max(colour.shape[:2])
     scale = max(1, int(scale)) if scale >= 1 else scale
     size = tuple(max(1, round(side * scale)) for side in colour.shape[1::-1])
     way = cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST
     return np.array(cv2.resize(np.ascontiguousarray(colour), size, interpolation=way), np.uint8), scale
-
-
-def _area(box: Array) -> float:
-    return float((box[2] - box[0]) * (box[3] - box[1]))
 
 
 def _outline(picture: Image, box: Sequence[int], colour: tuple[int, ...], *, dashed: bool) -> None:
@@ -152,7 +143,6 @@ def _outline(picture: Image, box: Sequence[int], colour: tuple[int, ...], *, das
 
 
 def _tag(picture: Image, words: str, left: int, top: int, colour: tuple[int, ...]) -> None:
-    """Words on a ground of their own above a box, or within it where there is no room."""
     text, font = words.encode("ascii", "replace").decode(), cv2.FONT_HERSHEY_SIMPLEX  # OpenCV's letters are those
     (width, height), below = cv2.getTextSize(text, font, TEXT, 1)
     left = max(0, min(left, picture.shape[1] - width - 4))
@@ -167,7 +157,7 @@ def _sure(box: Array, name: Name) -> str:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Both versions of a photograph with what belongs on them, and in words what the model found."""
+    """Both versions of an image with their marks, and in words what the model found."""
 
     original: Image
     changed: Image
@@ -177,24 +167,19 @@ class Drawn:
 def drawn(
     subject: Subject, test: int, places: NDArray[np.intp], originals: Any, changed: Any, name: Name
 ) -> list[Drawn] | None:
-    """Photographs at some places of the visiting order; None where no boxes or label maps are judged."""
+    """Images at some places of the visiting order; None if the oracle evaluates neither boxes nor label maps."""
     draw = DRAWINGS.get(type(subject.oracle))
-    pictures = list(map(_pictures, originals, changed))
-    if draw is None or None in pictures:
+    images = [[as_image(np.asarray(one)) for one in batch] for batch in (originals, changed)]
+    if draw is None or any(image is None for batch in images for image in batch):
         return None
     expected = _expected(subject, places, originals)
     moved = subject.moved(expected, np.full(len(places), test), places)
     outputs = subject.infer(changed, test)
-    return draw(subject.oracle, outputs, expected, moved, pictures, name)
-
-
-def _pictures(original: Any, changed: Any) -> tuple[Image, Image] | None:
-    one, two = as_image(np.asarray(original)), as_image(np.asarray(changed))
-    return None if one is None or two is None else (one, two)
+    return draw(subject.oracle, outputs, expected, moved, list(zip(*images, strict=True)), name)
 
 
 def _expected(subject: Subject, places: NDArray[np.intp], originals: Any) -> Array:
-    """What is expected on photographs as they are: their labels, or what the model finds there."""
+    """The expectation for clean images: their labels, or the model's prediction."""
     if subject.oracle.needs_clean or subject.labels is None:
         return subject.reference(subject.infer(originals, 0))
     labels: Array = subject.labels[subject.order[places]]
@@ -206,13 +191,8 @@ def _boxes(oracle: Any, outputs: Any, expected: Any, moved: Any, pictures: Any, 
     rows = zip(pictures, unpack(outputs), unpack(expected), unpack(moved), strict=True)
     for (original, changed), seen, there, still_there in rows:
         marked = marks(seen, still_there, oracle.iou, oracle.confidence, name)
-        found.append(
-            Drawn(
-                with_boxes(original, wanted(there, name)),
-                with_boxes(changed, marked),
-                in_words(marked),
-            )
-        )
+        clean = with_boxes(original, wanted(there, name))
+        found.append(Drawn(clean, with_boxes(changed, marked), in_words(marked)))
     return found
 
 
@@ -228,8 +208,8 @@ def _maps(oracle: Any, outputs: Any, expected: Any, moved: Any, pictures: Any, n
     ]
 
 
-# f(oracle, outputs, what is expected on originals and under the test, both versions, class names), by the very class of
-# the oracle: what one of the user's takes for right is not known.
+# f(oracle, outputs, expectation for originals and under the test, both versions, class names), by the exact class of
+# the oracle: what a user's subclass accepts is not known.
 DRAWINGS: dict[type[Oracle], Callable[[Any, Any, Any, Any, Any, Name], list[Drawn]]] = {
     Detection: _boxes,
     Segmentation: _maps,

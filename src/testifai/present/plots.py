@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from testifai.errors import InputError, suggest
 from testifai.present import theme
-from testifai.present.figures import curves, distribution, dots, locality, quality, sweeps
-from testifai.present.figures.curves import hunt_curve
-from testifai.present.figures.dots import Line, Style, differences
+from testifai.present.figures import curves, dots, locality, sweeps
+from testifai.present.figures.dots import Line, Style
 from testifai.present.figures.heatmaps import MEASURED
 from testifai.present.figures.pairs import pairs, steepest
+from testifai.present.terminal import counted
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from testifai.locality import Explanation, Local
     from testifai.session.hunting import Hunt
     from testifai.sweeps import Calibrated, Sweep
@@ -28,6 +26,10 @@ if TYPE_CHECKING:
 MOST_CURVES = 8  # colours that can be told apart
 USUAL = 450  # pixels of a figure that does not say
 LINE = 18  # pixels of a line of a title
+
+KINDS = ("pairs", "region", "orders", "severities", "worst", "classes", "quality")
+WITH_QUERY = ("region", "worst")
+WITH_AXES = ("pairs", "region", "severities")
 
 COMPARED = re.compile(" ([<>=!]+) ")  # where a line must not be broken
 
@@ -43,7 +45,7 @@ def of_tomogram(
     *,
     axes: Sequence[str] | None = None,
     dark: bool = False,
-) -> Figure:
+) -> theme.Figure:
     """A figure of a run, by the name of its kind."""
     space = tomogram.space
     if kind is None:
@@ -58,71 +60,54 @@ def of_tomogram(
         raise InputError(f"axes: {axes!r}; accepted: a list of different ones of {', '.join(space.names)}")
     if not len(tomogram.outcomes):
         raise InputError("plot: the run has no outcome yet; run it first")
-    return _fitting(KINDS[kind](tomogram, query, axes, dark))
+    return _fitting(_drawn(tomogram, kind, query, axes, dark))
 
 
-def _pairs(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    return pairs(tomogram, axes, dark=dark)
-
-
-def _region(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    if query is None:
-        raise InputError("plot: 'region' needs a query, such as plot('region', 'order >= 2')")
-    answer = tomogram.query(query)
-    figure = pairs(tomogram, axes, query=query, chosen=_chosen(tomogram, query), dark=dark)
-    figure.layout.title.text = _headline(answer)
+def _drawn(tomogram: Tomogram, kind: str, query: str | None, axes: Sequence[str] | None, dark: bool) -> theme.Figure:
+    chosen: Mask | None = None
+    if query is not None:
+        queries = tomogram.query_engine
+        chosen = queries.select(query) if tomogram.space.listed else queries.selection(query)
+    figure: theme.Figure | None
+    match kind:
+        case "pairs":
+            return pairs(tomogram, axes, dark=dark)
+        case "region":
+            if query is None:
+                raise InputError("plot: 'region' needs a query, such as plot('region', 'order >= 2')")
+            figure = pairs(tomogram, axes, query=query, chosen=chosen, dark=dark)
+            figure.layout.title.text = _headline(tomogram.query(query))
+            return figure
+        case "orders":
+            return dots.by_order(tomogram, dark=dark)
+        case "severities":
+            return _severities(tomogram, axes, dark)
+        case "worst":
+            return dots.worst_tests(tomogram, chosen=chosen, dark=dark)
+        case "classes":
+            figure = dots.classes(tomogram, dark=dark)
+            problem = "this run has no classes: its inputs have no labels that are numbers of classes"
+        case _:
+            figure = curves.quality_curves(tomogram, dark=dark)
+            problem = "this run did not measure quality; scan with quality='kid' (texts: 'edit_similarity')"
+    if figure is None:
+        raise InputError(f"plot: {problem}")
     return figure
 
 
-def _orders(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    return distribution.by_order(tomogram, dark=dark)
-
-
-def _severities(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    names, chosen = tomogram.space.names, axes
-    if axes is None and len(names) > MOST_CURVES:
-        chosen = steepest(tomogram.by_severity(), MOST_CURVES)
+def _severities(tomogram: Tomogram, axes: Sequence[str] | None, dark: bool) -> theme.Figure:
+    names = tomogram.space.names
+    if axes is not None or len(names) <= MOST_CURVES:
+        return curves.severity_curves(tomogram, axes, alone=True, dark=dark)
+    chosen = steepest(tomogram.by_severity(), MOST_CURVES)
     figure = curves.severity_curves(tomogram, chosen, alone=True, dark=dark)
-    if axes is None and chosen is not None:
-        said = f"; the {MOST_CURVES} of {len(names)} axes that matter most"
-        figure.layout.title.subtitle.text += said
+    figure.layout.title.subtitle.text += f"; the {MOST_CURVES} of {len(names)} axes that matter most"
     return figure
 
 
-def _worst(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    return dots.worst_tests(tomogram, chosen=None if query is None else _chosen(tomogram, query), dark=dark)
-
-
-def _classes(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    figure = dots.classes(tomogram, dark=dark)
-    if figure is None:
-        raise InputError("plot: this run has no classes: its inputs have no labels that are numbers of classes")
-    return figure
-
-
-def _quality(tomogram: Tomogram, query: str | None, axes: Sequence[str] | None, dark: bool) -> Figure:
-    figure = quality.quality_curves(tomogram, dark=dark)
-    if figure is None:
-        raise InputError("plot: this run did not measure quality; scan with quality='kid' (texts: 'edit_similarity')")
-    return figure
-
-
-KINDS: dict[str, Callable[[Tomogram, str | None, Sequence[str] | None, bool], Figure]] = {
-    "pairs": _pairs,
-    "region": _region,
-    "orders": _orders,
-    "severities": _severities,
-    "worst": _worst,
-    "classes": _classes,
-    "quality": _quality,
-}
-WITH_QUERY = ("region", "worst")
-WITH_AXES = ("pairs", "region", "severities")
-
-
-def of_answer(answer: Answer, *, dark: bool = False) -> Figure:
+def of_answer(answer: Answer, *, dark: bool = False) -> theme.Figure:
     """The answer, other opinions on it, and its worst tests."""
-    lines = [Line("the answer", answer.robustness, answer.low, answer.high, ANSWER, note=_rests_on(answer))]
+    lines = [Line("the answer", answer.robustness, answer.low, answer.high, ANSWER, note=counted(answer))]
     beside = {
         "from the tests' own trials alone": None if answer.modelled is not None else answer.model_free,
         "by the surface, contradicted by trials": answer.modelled,
@@ -133,13 +118,13 @@ def of_answer(answer: Answer, *, dark: bool = False) -> Figure:
     worst = zip(answer.worst_names, answer.worst, strict=True)
     lines += [Line(name, estimate, low, high, WORST) for name, (_, estimate, low, high) in worst]
     sure = 0.95 if answer.info is None else answer.info.confidence
-    subtitle = f"{_rests_on(answer)}; with {100 * sure:.4g} % intervals; dotted: clean inputs"
+    subtitle = f"{counted(answer)}; with {100 * sure:.4g} % intervals; dotted: clean inputs"
     clean = answer.robustness - answer.drop
     axis = theme.rate_axis(answer.quantity)
     return _fitting(dots.one_to_a_line(lines, _headline(answer), subtitle, axis=axis, mark=clean, dark=dark))
 
 
-def of_sweep(sweep: Sweep, *, dark: bool = False) -> Figure:
+def of_sweep(sweep: Sweep, *, dark: bool = False) -> theme.Figure:
     """Accuracy over the level, with its intervals, the threshold and the levels that are not settled."""
     told = sweep.as_dict()
     of = f" of {sweep.name}" if sweep.name else ""
@@ -148,7 +133,7 @@ def of_sweep(sweep: Sweep, *, dark: bool = False) -> Figure:
     return _fitting(figure)
 
 
-def of_calibrated(found: Calibrated, *, dark: bool = False) -> Figure:
+def of_calibrated(found: Calibrated, *, dark: bool = False) -> theme.Figure:
     """Accuracy over the level, with the accuracy of every drop that was asked for."""
     told = [sweep.as_dict() for sweep in found.sweeps]
     if not told:
@@ -159,17 +144,17 @@ def of_calibrated(found: Calibrated, *, dark: bool = False) -> Figure:
     return _fitting(figure)
 
 
-def of_comparison(found: Comparison, *, dark: bool = False) -> Figure:
+def of_comparison(found: Comparison, *, dark: bool = False) -> theme.Figure:
     """B − A over all tests, regions, and the tests that changed most."""
-    return _fitting(differences(found, dark=dark))
+    return _fitting(dots.differences(found, dark=dark))
 
 
-def of_hunt(hunt: Hunt, *, dark: bool = False) -> Figure:
+def of_hunt(hunt: Hunt, *, dark: bool = False) -> theme.Figure:
     """Failures found against inferences spent."""
-    return _fitting(hunt_curve(hunt, dark=dark))
+    return _fitting(curves.hunt_curve(hunt, dark=dark))
 
 
-def of_benchmark(found: Benchmark, *, dark: bool = False) -> Figure:
+def of_benchmark(found: Benchmark, *, dark: bool = False) -> theme.Figure:
     """The mean accuracy under each perturbation of a suite, lowest first."""
     style = dots.STYLES[MEASURED]
     scores = sorted(found.perturbations.items(), key=lambda item: item[1].value)
@@ -180,18 +165,14 @@ def of_benchmark(found: Benchmark, *, dark: bool = False) -> Figure:
     return _fitting(dots.one_to_a_line(lines, title, subtitle, axis=axis, mark=found.clean.value, dark=dark))
 
 
-def of_local(local: Local, *, dark: bool = False) -> Figure:
+def of_local(local: Local, *, dark: bool = False) -> theme.Figure:
     """The robustness of every class under every property."""
     return _fitting(locality.heatmap(local, dark=dark))
 
 
-def of_explanation(found: Explanation, *, dark: bool = False) -> Figure:
+def of_explanation(found: Explanation, *, dark: bool = False) -> theme.Figure:
     """Trends of failures, from class to property to what it is confused with."""
     return _fitting(locality.confusions(found, dark=dark))
-
-
-def _chosen(tomogram: Tomogram, query: str) -> Mask:
-    return tomogram.query_engine.select(query) if tomogram.space.listed else tomogram.query_engine.selection(query)
 
 
 def _headline(answer: Answer) -> str:
@@ -201,12 +182,7 @@ def _headline(answer: Answer) -> str:
     return theme.plain(COMPARED.sub("\u00a0\\1\u00a0", f"{answer.quantity} {found}{about}"))
 
 
-def _rests_on(answer: Answer) -> str:
-    return f"{answer.tests:,} tests: {answer.measured:,} measured, {answer.inferred:,} predicted"
-
-
-def _fitting(figure: Figure) -> Figure:
-    """The figure with titles that break where a narrow page ends, and room for their lines."""
+def _fitting(figure: theme.Figure) -> theme.Figure:
     title = figure.layout.title
     title.text = theme.folded(title.text, 46)
     subtitle = theme.folded(title.subtitle.text or "", 58)

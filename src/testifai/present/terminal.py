@@ -1,17 +1,17 @@
-"""What people see in the terminal: tables of answers, tests, classes, gates."""
+"""Tables of answers, tests, classes and gates for the terminal."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.errors import MarkupError
 from rich.markup import escape
 from rich.measure import Measurement
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from testifai.gates.verdicts import Verdict
@@ -58,17 +58,11 @@ ROWS = 10
 
 
 def folded(out: Console, table: Table) -> Iterator[Table]:
-    """The table as it is or, where it is too wide, in pieces with the first column each.
-
-    >>> table = Table("axis", "0", "1", "2", box=None, pad_edge=False)
-    >>> table.add_row("blur", "0.98", "0.76", "0.54")
-    >>> [[column.header for column in piece.columns] for piece in folded(Console(width=17), table)]
-    [['axis', '0', '1'], ['axis', '2']]
-    """
-    if _width(out, table) <= out.width or len(table.columns) < 3:
+    """Yield the table or, if it is too wide, pieces of it that each start with its first column."""
+    rest = list(range(1, len(table.columns)))
+    if _width(out, table) <= out.width or len(rest) < 2:
         yield table
         return
-    rest = list(range(1, len(table.columns)))
     title = table.title
     while rest:
         count = len(rest)
@@ -85,36 +79,21 @@ def _width(out: Console, table: Table) -> int:
 
 
 def _piece(table: Table, columns: list[int]) -> Table:
-    """The first column and some others."""
-    made = Table(
-        title_justify=table.title_justify, title_style=table.title_style, pad_edge=table.pad_edge, box=table.box
-    )
     chosen = [table.columns[place] for place in (0, *columns)]
-    for column in chosen:
-        made.add_column(column.header, justify=column.justify, header_style=column.header_style)
+    heads = [Column(one.header, justify=one.justify, header_style=one.header_style) for one in chosen]
+    made = Table(*heads, pad_edge=table.pad_edge, box=table.box)
+    made.title_justify, made.title_style = table.title_justify, table.title_style
     for row in zip(*(column.cells for column in chosen), strict=True):
         made.add_row(*row)
     return made
 
 
-SHADES = " ░▒▓█"  # the last one: nearly all is right
+SHADES = " ░▒▓█"  # for rates in quarters
 MOST_MAPS = 3
 
 
 def blocks(tomogram: Tomogram) -> list[str]:
-    """Maps of the last two axes, side by side for a few severities of the first where there are three; others are off.
-
-    >>> import testifai as ta
-    >>> add = ta.Perturbation("add", lambda x, by, rng: x + by, range(3))
-    >>> model, rows = lambda x: (x[:, 0] < 8).astype(int), np.arange(8.0)[:, None]
-    >>> space = ta.Space({"fade": add, "blur": add})
-    >>> run = ta.scan(model, (rows, model(rows)), space, strategy="full", surrogate="none")
-    >>> print("\\n".join(blocks(run)))
-    fade 0 ████▓▓
-         1 ██▓▓▒▒
-         2 ▓▓▒▒▒▒
-      blur 0 1 2
-    """
+    """Maps of the last two axes, side by side for a few severities of the first of three; other axes are off."""
     space = tomogram.space
     down, across = space.axes[-2], space.axes[-1]
     estimate = tomogram.estimate
@@ -131,30 +110,21 @@ def blocks(tomogram: Tomogram) -> list[str]:
     lines = [" " * (margin + 1) + "  ".join(f"{title:{width}}" for title, _ in chosen)] if estimate.ndim > 2 else []
     for row, level in enumerate(down.severities):
         name = f"{down.name} {level}" if row == 0 else str(level)
-        maps = ["".join(2 * shade(rate) for rate in found[row]) for _, found in chosen]
+        shades = [["?" if np.isnan(rate) else SHADES[round(rate * 4)] for rate in found[row]] for _, found in chosen]
+        maps = ["".join(2 * shade for shade in line) for line in shades]
         lines.append(f"{name:>{margin}} " + "  ".join(f"{text:{width}}" for text in maps))
     levels = "".join(f"{level!s:2.2}" for level in across.severities)
     lines.append(f"{across.name:>{margin}} " + "  ".join(f"{levels:{width}}" for _ in chosen))
     return [line.rstrip() for line in lines]
 
 
-def shade(rate: float) -> str:
-    """The character of a rate, a question mark where there is none.
-
-    >>> "".join(shade(rate) for rate in (0.0, 0.25, 0.5, 0.75, 1.0, float("nan")))
-    ' ░▒▓█?'
-    """
-    return "?" if np.isnan(rate) else SHADES[round(rate * (len(SHADES) - 1))]
-
-
-LONGEST = 400  # characters of a query that are said again
+LONGEST = 400  # characters of a query that are printed
 
 
 class CleanConsole(Console):
-    """Prints names of others as they are: nothing in them moves the cursor, is a colour or ends a colour."""
+    """Prints foreign text literally: nothing in it moves the cursor, is a colour or ends a colour."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Text to be printed, cells and titles of tables among it."""
         text = printable(text, lines=True)
         try:
             return super().render_str(text, **options)
@@ -162,7 +132,7 @@ class CleanConsole(Console):
             return super().render_str(text, **{**options, "markup": False})
 
     def on_broken_pipe(self) -> None:
-        """Leave to the command what a reader who wants no more, such as `head`, means: rich ends the process."""
+        """Let the command handle a closed pipe, such as of `head`: rich would end the process."""
         raise BrokenPipeError
 
 
@@ -172,18 +142,21 @@ def console() -> Console:
     return plain if plain.is_terminal else CleanConsole(highlight=False, emoji=False, width=120)
 
 
+def bounded(estimate: float, low: float, high: float) -> str:
+    """An estimate with its bounds, either of which may be unknown."""
+    return f"{rate(estimate)} ({interval(low, high)})"
+
+
 def clean(tomogram: Tomogram) -> str:
-    """Clean accuracy with its bounds and the inputs that it rests on."""
+    """Clean accuracy with its bounds and the number of inputs it is based on."""
     found = tomogram.estimator.clean
     others = "" if found.alone or not found.trials else " and the trials of other tests"
-    return (
-        f"{rate(found.estimate)} ({interval(found.low, found.high)}), "
-        f"on {found.trials:,} of {found.inputs:,} inputs{others}"
-    )
+    words = bounded(found.estimate, found.low, found.high)
+    return f"{words}, on {found.trials:,} of {found.inputs:,} inputs{others}"
 
 
 def extent(tomogram: Tomogram) -> str:
-    """How many tests there are and what their estimates rest on."""
+    """The number of tests and what their estimates are based on."""
     tests = tomogram.space.size
     head = f"{tests:,} tests over {', '.join(tomogram.space.names)}"
     if tomogram.estimator.pooled:
@@ -197,7 +170,6 @@ def extent(tomogram: Tomogram) -> str:
 
 
 def spent(tomogram: Tomogram) -> str:
-    """What a run cost."""
     return f"{tomogram.inferences:,} inferences on {tomogram.outcomes.inputs:,} inputs"
 
 
@@ -206,10 +178,9 @@ def answer(out: Console, space: Space, expression: str, found: Answer, score: st
     asked = _escape(queries.printable(expression, LONGEST))
     of = "" if score is None else f"mean {_escape(score)} "
     out.print(f"[bold]{rate(found.robustness)}[/bold]  ({interval(found.low, found.high)})  {of}for {asked}")
-    out.print(
-        f"{signed(found.drop)} against clean inputs; {found.tests:,} tests: "
-        f"{found.measured:,} measured, {found.inferred:,} predicted{_left_out(found)}"
-    )
+    left = found.tests - found.measured - found.inferred
+    unknown = f", {left:,} left out, of which nothing is known" if left else ""
+    out.print(f"{signed(found.drop)} against clean inputs; {counted(found)}{unknown}")
     if found.excluded is not None:
         out.print(excluded(found.excluded))
     if found.model_free is not None:
@@ -233,34 +204,28 @@ def benchmark(out: Console, found: Benchmark) -> None:
         "by severity, mean over perturbations": found.severities,
     }
     for title, scores in tables.items():
-        table = table_of(title, ("", "left"), "score", "95 % interval")
-        for name, score in scores.items():
-            table.add_row(str(name), rate(score.value), interval(score.low, score.high))
-        out.print(table)
+        rows = ((str(name), score.value, score.low, score.high) for name, score in scores.items())
+        out.print(_estimates(title, "", "score", rows))
     for note in found.notes():
         out.print(_escape(note))
 
 
-def _left_out(found: Answer) -> str:
-    left = found.tests - found.measured - found.inferred
-    return f", {left:,} left out, of which nothing is known" if left else ""
+def counted(found: Answer) -> str:
+    return f"{found.tests:,} tests: {found.measured:,} measured, {found.inferred:,} predicted"
 
 
 def second_opinion(found: Answer) -> str:
-    """What the tests' own trials say beside a surrogate's answer or, where they contradict it, what that would be."""
+    """The estimate of the tests' own trials next to a surrogate's answer or, if they contradict it, the surrogate's."""
     if found.modelled is not None:
-        estimate, low, high = found.modelled
-        words = "by the smooth surface, which these tests' own trials contradict: the answer is from the trials alone"
-    elif found.model_free is not None:
-        estimate, low, high = found.model_free
-        words = "from these tests' own trials alone; they agree"
-    else:
-        return ""
-    return f"{rate(estimate)} ({interval(low, high)}) {words}"
+        contradicted = "by the smooth surface, which these tests' own trials contradict"
+        return f"{bounded(*found.modelled)} {contradicted}: the answer is from the trials alone"
+    if found.model_free is not None:
+        return f"{bounded(*found.model_free)} from these tests' own trials alone; they agree"
+    return ""
 
 
 def excluded(found: Excluded) -> str:
-    """What a limit on quality left out, in words."""
+    """The tests that a limit on quality excluded, in words."""
     if not found.tests:
         words = "no test excluded as implausible"
     else:
@@ -271,9 +236,14 @@ def excluded(found: Excluded) -> str:
 
 
 def worst(space: Space, found: Answer, quantity: str = "robustness") -> Table:
-    table = table_of("worst tests", ("configuration", "left"), _escape(quantity), "95 % interval")
-    for sigma, estimate, low, high in found.worst:
-        table.add_row(_escape(space.words(sigma)), rate(estimate), interval(low, high))
+    rows = ((_escape(space.words(sigma)), estimate, low, high) for sigma, estimate, low, high in found.worst)
+    return _estimates("worst tests", "configuration", _escape(quantity), rows)
+
+
+def _estimates(title: str, head: str, quantity: str, rows: Iterable[tuple[str, float, float, float]]) -> Table:
+    table = table_of(title, (head, "left"), quantity, "95 % interval")
+    for name, estimate, low, high in rows:
+        table.add_row(name, rate(estimate), interval(low, high))
     return table
 
 
@@ -296,32 +266,29 @@ def summary(out: Console, tomogram: Tomogram) -> None:
 
 
 def by_order(tomogram: Tomogram) -> Table:
-    """Robustness by the number of perturbations at once."""
-    rests = _rests_on(tomogram)
-    rate_of = _escape(tomogram.settings.quantity)
-    table = table_of("by order (perturbations at once)", "order", "tests", rests, rate_of, "95 % interval")
-    tried = _tried(tomogram, "order")
-    for order, found in tomogram.by_order().items():
-        bounds, basis = interval(found.low, found.high), _basis(tomogram, found, tried.get(order, 0))
-        table.add_row(str(order), f"{found.tests:,}", basis, rate(found.robustness), bounds)
-    return table
+    """Robustness by the number of combined perturbations."""
+    return _by_number(tomogram, "by order (perturbations at once)", "order", "order", tomogram.by_order())
 
 
-def _rests_on(tomogram: Tomogram) -> str:
-    """What the tests of a table are counted by: where all estimates pool trials, hardly one is measured."""
-    return "own trials" if tomogram.estimator.pooled else "measured"
-
-
-def _tried(tomogram: Tomogram, column: str) -> dict[int, int]:
-    """The trials of all tests with each value of a column."""
-    ids = tomogram.estimator.measured_ids
+def _by_number(
+    tomogram: Tomogram,
+    title: str,
+    head: str,
+    column: str,
+    answers: Mapping[int, Answer],
+    *more: tuple[str, Callable[[int, Answer], str]],
+) -> Table:
+    pooled, ids = tomogram.estimator.pooled, tomogram.estimator.measured_ids
     values = tomogram.space.columns_of(tomogram.space.matrix(ids))[column]
     _, trials = tomogram.outcomes.counts(ids)
-    return {int(value): int(trials[values == value].sum()) for value in np.unique(values)}
-
-
-def _basis(tomogram: Tomogram, found: Answer, trials: int) -> str:
-    return f"{trials if tomogram.estimator.pooled else found.measured:,}"
+    # If all estimates pool trials, hardly any test is measured.
+    basis, quantity = "own trials" if pooled else "measured", _escape(tomogram.settings.quantity)
+    table = table_of(title, head, "tests", basis, quantity, "95 % interval", *(name for name, _ in more))
+    for value, found in answers.items():
+        count = trials[values == value].sum() if pooled else found.measured
+        cells = [rate(found.robustness), interval(found.low, found.high), *(word(value, found) for _, word in more)]
+        table.add_row(str(value), f"{found.tests:,}", f"{count:,}", *cells)
+    return table
 
 
 def by_axis(tomogram: Tomogram) -> Table:
@@ -335,43 +302,36 @@ def by_axis(tomogram: Tomogram) -> Table:
 
 
 def by_class(tomogram: Tomogram, most: int | None = None) -> Table:
-    """Robustness by class, or by the worst so many and a line for the rest; no rows where inputs have no classes."""
-    rate_of, classes = _escape(tomogram.settings.quantity), tomogram.by_class()
+    """Robustness by class, or of the `most` worst and a line for the rest; no rows if inputs have no classes."""
+    classes = tomogram.by_class()
     shown, title = list(classes), "by class, over the tests tried"
     if most is not None and len(classes) > most + 1:
         shown = sorted(classes, key=lambda name: classes[name].robustness)[:most]
         title = f"the worst {most} of {len(classes)} classes, over the tests tried"
-    table = table_of(title, ("class", "left"), rate_of, "95 % interval")
-    for name in shown:
-        found = classes[name]
-        table.add_row(_escape(name), rate(found.robustness), interval(found.low, found.high))
+    listed = ((name, classes[name]) for name in shown)
+    rows = ((_escape(name), found.robustness, found.low, found.high) for name, found in listed)
+    table = _estimates(title, "class", _escape(tomogram.settings.quantity), rows)
     if rest := [found.robustness for name, found in classes.items() if name not in shown]:
-        between = f"{rate(min(rest))} … {rate(max(rest))}"
-        table.caption = f"{len(rest)} others: {between} (show --by class)"
+        table.caption = f"{len(rest)} others: {rate(min(rest))} … {rate(max(rest))} (show --by class)"
     return table
 
 
 def by_severity_sum(tomogram: Tomogram) -> Table:
     """Robustness, drop and quality against the sum of severities: the first paper's Figure 9."""
-    scores = tomogram.quality
-    named = [] if scores is None else [_escape(scores.name), "its range"]
-    rests = _rests_on(tomogram)
-    rate_of = _escape(tomogram.settings.quantity)
-    table = table_of("by severity sum", "sum", "tests", rests, rate_of, "95 % interval", "drop", *named)
-    tried = _tried(tomogram, "severity")
-    sums = None if scores is None else np.broadcast_to(tomogram.space.columns()["severity"], tomogram.space.shape)
-    for total, found in tomogram.query_engine.by("severity").items():
-        row = [str(total), f"{found.tests:,}", _basis(tomogram, found, tried.get(total, 0)), rate(found.robustness)]
-        row += [interval(found.low, found.high), signed(found.drop)]
-        if scores is not None:
-            values = scores.estimate[sums == total]
-            row += [f"{values.mean():.4f}", f"{values.min():.4f} … {values.max():.4f}"]
-        table.add_row(*row)
-    return table
+    columns: list[tuple[str, Callable[[int, Answer], str]]] = [("drop", lambda _, found: signed(found.drop))]
+    if (scores := tomogram.quality) is not None:
+        sums = np.broadcast_to(tomogram.space.columns()["severity"], tomogram.space.shape)
+        values = {total: scores.estimate[sums == total] for total in np.unique(sums).tolist()}
+        columns += [
+            (_escape(scores.name), lambda total, _: f"{values[total].mean():.4f}"),
+            ("its range", lambda total, _: f"{values[total].min():.4f} … {values[total].max():.4f}"),
+        ]
+    answers = tomogram.query_engine.by("severity")
+    return _by_number(tomogram, "by severity sum", "sum", "severity", answers, *columns)
 
 
 def validity(out: Console, scores: Scores, limits: Iterable[Limit]) -> None:
-    """What each limit on quality leaves in and out."""
+    """The tests that each limit on quality keeps and excludes."""
     better = "higher is better" if scores.higher_is_better else "lower is better"
     out.print(
         f"{_escape(scores.name)} of {scores.space.size:,} tests, {len(scores.measured):,} measured and the others "
@@ -398,20 +358,19 @@ def validity(out: Console, scores: Scores, limits: Iterable[Limit]) -> None:
 
 
 def trust(tomogram: Tomogram) -> Record:
-    """How far to trust a run's predictions, as plain data; no lines where it has none."""
+    """Trust in a run's predictions, as plain data; no lines if it has none."""
     predicts = tomogram.query("order >= 0").inferred > 0
     return (recall(tomogram) if predicts else Trust()).as_dict()
 
 
 def precedence(tomogram: Tomogram) -> list[str]:
-    """Which of two perturbations is better applied first; no lines where that was not asked."""
     found = precedences(tomogram)
     if found is None:
         return []
     lines = [
-        f"order of application: {one.first} before {one.second} {rate(one.before.robustness)} "
-        f"({interval(one.before.low, one.before.high)}), after it {rate(one.after.robustness)} "
-        f"({interval(one.after.low, one.after.high)})"
+        f"order of application: {one.first} before {one.second} "
+        f"{bounded(one.before.robustness, one.before.low, one.before.high)}, after it "
+        f"{bounded(one.after.robustness, one.after.low, one.after.high)}"
         for one in found
     ]
     return lines or ["order of application: no difference beyond the noise between any two perturbations"]
@@ -433,12 +392,14 @@ def verdicts(out: Console, listed: Iterable[Verdict]) -> None:
 
 
 def scored_words(gate: Gate) -> str:
-    """Which score a gate is about, in front of its query; nothing where it is about pass rates."""
+    """The score of a gate, in front of its query; nothing for pass rates."""
     return "" if gate.score is None else f"mean {_escape(gate.score)} of "
 
 
 def sweeps(found: Mapping[str, Iterable[Sweep]]) -> Table:
     """A row for every perturbation and threshold."""
+    from testifai.present.figures.sweeps import crossed
+
     table = table_of(
         "share of the levels on which accuracy holds", ("perturbation", "left"), "accuracy", "robustness", "bound",
         "unseen", "crossed at", "levels", "inferences",
@@ -446,12 +407,11 @@ def sweeps(found: Mapping[str, Iterable[Sweep]]) -> Table:
     table.caption = "bound: unless a dip or peak narrower than `unseen` of the span lies between two levels"
     for name, listed in found.items():
         for sweep in listed:
-            crossed = ", ".join(f"{level:.4g}" for level in sweep.crossings[:4]) + (" …" if sweep.crossings[4:] else "")
             bound = "–" if math.isnan(sweep.bound) else f"± {sweep.bound:.4f}"
             unseen = "–" if math.isnan(sweep.unseen) else f"< {sweep.unseen:.2g}"
             table.add_row(
-                _escape(name), f">= {sweep.threshold:g}", f"{sweep.robustness:.4f}", bound, unseen, crossed or "never",
-                f"{sweep.evaluations:,}", f"{sweep.inferences:,}",
+                _escape(name), f">= {sweep.threshold:g}", f"{sweep.robustness:.4f}", bound, unseen,
+                crossed(sweep.crossings), f"{sweep.evaluations:,}", f"{sweep.inferences:,}",
             )  # fmt: skip
     return table
 
@@ -472,15 +432,14 @@ def signed(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:+.3f}"
 
 
-def table_of(title: str, *columns: Any) -> Table:
-    table = Table(
+def table_of(title: str | None, *columns: str | tuple[str, JustifyMethod]) -> Table:
+    """A table without lines; columns are names, aligned to the right, or pairs of a name and its alignment."""
+    pairs: list[tuple[str, JustifyMethod]] = [one if isinstance(one, tuple) else (one, "right") for one in columns]
+    return Table(
+        *(Column(name, justify=justify, header_style="dim") for name, justify in pairs),
         title=title, title_justify="left", title_style="bold", caption_justify="left", pad_edge=False, box=None,
-        min_width=len(title),
+        min_width=len(title or ""),
     )  # fmt: skip
-    for column in columns:
-        name, justify = column if isinstance(column, tuple) else (column, "right")
-        table.add_column(name, justify=justify, header_style="dim")
-    return table
 
 
 def _escape(text: str) -> str:

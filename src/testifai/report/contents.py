@@ -1,4 +1,4 @@
-"""What a report says, gathered once for all its formats: page, Markdown, JUnit, JSON."""
+"""The contents of a report, gathered once for all its formats: page, Markdown, JUnit, JSON."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Contents:
 
     @property
     def holds(self) -> bool:
-        """Whether every gate does."""
+        """Return True if every gate holds."""
         return all(verdict.holds for verdict in self.verdicts)
 
     def as_dict(self) -> Record:
@@ -107,7 +107,7 @@ class Contents:
 
 
 def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6, score: str | None = None) -> Contents:
-    """Everything a report says about a run. `examples` are the failing inputs shown of each test; 0 shows none.
+    """Gather the contents of a run's report. `examples` is the number of failing inputs shown of each test.
 
     With `score`, such as "f1", the report is about its mean and not about pass rates.
     """
@@ -143,7 +143,6 @@ def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6, s
 
 
 def _errors(tomogram: Tomogram) -> Explanation | None:
-    """The error summary of a run that kept what was predicted: a fraction of a second for up to `MOST_CLASSES`."""
     if not tells_confusions(tomogram, MOST_CLASSES):
         return None
     from testifai.locality.explain import explain
@@ -155,7 +154,7 @@ def _errors(tomogram: Tomogram) -> Explanation | None:
 
 
 def _failures(spec: Path | None, tomogram: Tomogram, examples: int) -> tuple[tuple[Failures, ...], str | None]:
-    """Failing inputs to look at, or why there are none: a report must not fail for want of its data."""
+    """Failing inputs, or why there are none: a report must not fail because its data are missing."""
     if examples == 0:
         return (), "left out, as asked"
     try:

@@ -6,7 +6,8 @@ import re
 from xml.etree import ElementTree
 
 from testifai.gates.verdicts import Verdict
-from testifai.present.terminal import interval, rate, scored_words
+from testifai.present.gate_page import asked_words
+from testifai.present.terminal import bounded, rate
 from testifai.report.contents import Contents
 
 # What XML 1.0 cannot hold, not even escaped.
@@ -16,7 +17,7 @@ FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def junit(contents: Contents) -> str:
     """Every gate as a test case; one that fails or is undecided is a failure, with its reason and the worst tests.
 
-    No more than what both schemas in use allow, that of Jenkins' xUnit plug-in (junit-10.xsd) and that of Ant's.
+    Valid for both schemas in use, of Jenkins' xUnit plug-in (junit-10.xsd) and of Ant.
     """
     verdicts = contents.verdicts
     failed = str(sum(not verdict.holds for verdict in verdicts))
@@ -43,17 +44,13 @@ def junit(contents: Contents) -> str:
 
 
 def clean(text: str) -> str:
-    """Text without the characters that XML cannot hold.
-
-    >>> clean("a\\x00b")
-    'a�b'
-    """
+    """Text without the characters that XML cannot contain."""
     return FORBIDDEN.sub("\ufffd", text)
 
 
 def _case(suite: ElementTree.Element, contents: Contents, number: int, verdict: Verdict) -> None:
     gate, answer = verdict.gate, verdict.answer
-    asked = f"{scored_words(gate)}{gate.query}" + (f" for inputs {gate.inputs}" if gate.inputs else "")
+    asked = asked_words(gate)
     name = f"{gate.name or f'gate {number}'}: {asked} >= {gate.at_least:g}"
     case = ElementTree.SubElement(suite, "testcase", {"classname": clean(contents.run), "name": clean(name)})
     if verdict.holds:
@@ -64,11 +61,8 @@ def _case(suite: ElementTree.Element, contents: Contents, number: int, verdict: 
         f"query      {asked}",
         f"required   {gate.at_least:g} by the {'lower bound' if gate.basis == 'bound' else 'estimate'}",
         *([f"because    {gate.because}"] if gate.because else []),
-        f"estimate   {rate(answer.robustness)} ({interval(answer.low, answer.high)})",
+        f"estimate   {bounded(answer.robustness, answer.low, answer.high)}",
         "worst tests",
-        *(
-            f"  {contents.tomogram.space.words(sigma)}: {rate(estimate)} ({interval(low, high)})"
-            for sigma, estimate, low, high in answer.worst
-        ),
+        *(f"  {contents.tomogram.space.words(sigma)}: {bounded(*estimate)}" for sigma, *estimate in answer.worst),
     ]
     failure.text = clean("\n".join(lines))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from testifai.present.terminal import interval, rate, scored_words, signed
+from testifai.present.gate_page import asked_words
+from testifai.present.terminal import interval, rate, signed
 from testifai.report import words
 from testifai.report.contents import Contents
 from testifai.support.formatting import code_in_markdown as code
@@ -24,11 +25,7 @@ def markdown(contents: Contents) -> str:
         (
             SIGNS[verdict.status],
             escape(verdict.gate.name or ""),
-            code(
-                scored_words(verdict.gate)
-                + verdict.gate.query
-                + (f" for {verdict.gate.inputs}" if verdict.gate.inputs else "")
-            ),
+            code(asked_words(verdict.gate, " for ")),
             f"{verdict.gate.at_least:g}",
             rate(verdict.answer.robustness),
             escape(verdict.reason + (f"; required because: {verdict.gate.because}" if verdict.gate.because else "")),
@@ -42,18 +39,19 @@ def markdown(contents: Contents) -> str:
         for name, one in contents.standard.items()
     ]  # fmt: skip
     regions = [
-        (
-            code(one.query),
-            rate(one.answer.robustness),
-            interval(one.answer.low, one.answer.high),
-            f"{one.answer.tests:,}",
-        )
+        (code(one.query), rate(one.answer.robustness), interval(one.answer.low, one.answer.high),
+         f"{one.answer.tests:,}")
         for one in contents.search.regions
-    ]
+    ]  # fmt: skip
     worst = [
         (escape(space.words(test.sigma)), rate(test.estimate), interval(test.low, test.high), f"{test.trials:,}")
         for test in contents.worst[:MOST_TESTS]
     ]
+    scores = {} if contents.benchmark is None else contents.benchmark.headline()
+    scored = [(escape(name), rate(one.value), interval(one.low, one.high)) for name, one in scores.items()]
+    score_notes = "" if contents.benchmark is None else escape("; ".join(contents.benchmark.notes()))
+    trends = () if contents.errors is None else contents.errors.trends[:MOST_TRENDS]
+    ranked = "\n".join(f"{rank}. {escape(trend.text)}" for rank, trend in enumerate(trends, start=1))
     parts = [
         f"## {contents.tomogram.settings.quantity.capitalize()}: {code(contents.run)}",
         escape(words.made_of(contents)),
@@ -62,46 +60,22 @@ def markdown(contents: Contents) -> str:
         f"{left:,} more gates are in the full report." if left else "",
         _folded("Standard queries", words.together_line(contents), table(
             ("", "query", rate_of, "interval", "drop", "tests", "measured"), asked)),
-        _folded("Standard scores", _benchmark_notes(contents), table(
-            ("", "score", "95 % interval"), _benchmark(contents))),
+        _folded("Standard scores", score_notes, table(("", "score", "95 % interval"), scored)),
         _folded("Worst regions", words.searched_line(contents), table(
             ("region", rate_of, "interval", "tests"), regions)),
         _folded("Worst tests", "", table(("test", rate_of, "95 % interval", "trials"), worst)),
-        _folded("What is confused with what", "", _trends(contents)),
+        _folded("What is confused with what", "", ranked),
         _folded("How far to trust this", "", "\n".join(
             f"- {escape(line)}" for line in (*words.how(contents), *contents.trust.lines()))),
     ]  # fmt: skip
     return _limited([part for part in parts if part])
 
 
-def _benchmark(contents: Contents) -> list[tuple[str, str, str]]:
-    scores = {} if contents.benchmark is None else contents.benchmark.headline()
-    return [(escape(name), rate(one.value), interval(one.low, one.high)) for name, one in scores.items()]
-
-
-def _benchmark_notes(contents: Contents) -> str:
-    return "" if contents.benchmark is None else escape("; ".join(contents.benchmark.notes()))
-
-
-def _trends(contents: Contents) -> str:
-    found = () if contents.errors is None else contents.errors.trends[:MOST_TRENDS]
-    return "\n".join(f"{rank}. {escape(trend.text)}" for rank, trend in enumerate(found, start=1))
-
-
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, or nothing where there are no rows.
-
-    >>> print(table(("a", "b"), [("1", "2")]))
-    | a | b |
-    | --- | --- |
-    | 1 | 2 |
-    """
+    """A table, or nothing if there are no rows."""
     lines = [" | ".join(row) for row in rows]
-    return (
-        "\n".join(f"| {line} |" for line in (" | ".join(head), " | ".join("---" for _ in head), *lines))
-        if lines
-        else ""
-    )
+    head_lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    return "\n".join(f"| {line} |" for line in (*head_lines, *lines)) if lines else ""
 
 
 def _folded(title: str, note: str, content: str) -> str:
@@ -112,7 +86,6 @@ def _folded(title: str, note: str, content: str) -> str:
 
 
 def _limited(parts: list[str]) -> str:
-    """As many whole parts as a comment has room for."""
     text = ""
     for number, part in enumerate(parts):
         longer = f"{text}{part}\n\n"

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: figures that can be turned and hovered over, no network."""
+"""Reports as one HTML file that needs nothing else: figures that can be turned and hovered over, no network."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from testifai.locality import summary
-from testifai.locality import summary as wording
 from testifai.present import theme
-from testifai.present.figures import curves, distribution, dots, heatmaps, quality, sweeps, voxels
+from testifai.present.figures import curves, dots, heatmaps, locality, sweeps, voxels
 from testifai.present.terminal import interval, rate, signed
 from testifai.report import sign_off, words
 from testifai.report.contents import Contents
@@ -23,7 +22,7 @@ from testifai.support.types import Record
 from testifai.tomogram.lowest_tests import Mask
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from testifai.locality.summary import Explanation
 
 CORNERS = len(voxels.CORNERS)
 
@@ -34,23 +33,19 @@ class Drawing:
 
     name: str
     title: str
-    figure: Figure
+    figure: theme.Figure
 
 
-def named(groups: Mapping[str, list[tuple[str, Figure | None]]]) -> dict[str, list[Drawing]]:
-    """Figures by the part of the page they belong to, each with a name of its own; None is left out."""
+def named(groups: Mapping[str, list[tuple[str, theme.Figure | None]]]) -> dict[str, list[Drawing]]:
+    """Figures by section of the page, each with a unique name; None is skipped."""
     return {
-        group: [
-            Drawing(f"figure-{group}-{number}", title, figure)
-            for number, (title, figure) in enumerate(listed)
-            if figure is not None
-        ]
+        group: [Drawing(f"figure-{group}-{number}", *one) for number, one in enumerate(listed) if one[1] is not None]
         for group, listed in groups.items()
     }
 
 
 def fill(template: str, groups: Mapping[str, list[Drawing]], **what: Any) -> str:
-    """A template of this package as a whole page; it finds its figures as `groups`."""
+    """Render a template of this package with its figures, which it finds as `groups`."""
     return fill_plain(
         template,
         groups=groups,
@@ -62,7 +57,7 @@ def fill(template: str, groups: Mapping[str, list[Drawing]], **what: Any) -> str
 
 
 def fill_plain(template: str, **what: Any) -> str:
-    """A template of this package as a whole page, filled with this, the style and the library that draws."""
+    """Render a template of this package with the style and plotly's script."""
     import jinja2
     from plotly.offline import get_plotlyjs
 
@@ -79,11 +74,7 @@ def fill_plain(template: str, **what: Any) -> str:
 
 
 def css_text(text: str) -> Any:
-    """Text as a string of CSS that may stand in a style element: whatever could end either is escaped.
-
-    >>> print(css_text('a "b"</style>'))
-    "a \\22 b\\22 \\3c \\2f style\\3e "
-    """
+    """Text as a string of CSS inside a style element: characters that could end either are escaped."""
     from markupsafe import Markup
 
     plain = "".join(one if one in " ._-" or one.isalnum() else f"\\{ord(one):x} " for one in text)
@@ -91,12 +82,11 @@ def css_text(text: str) -> Any:
 
 
 def _drawings(views: list[Drawing]) -> str:
-    """Data and both layouts of each figure, as JSON that may stand inside a script element."""
     found = {}
     for view in views:
         light = json.loads(view.figure.to_json())
         for trace in light["data"]:
-            if trace["type"] == "mesh3d":  # whose corners repeat the words of their cube; the page repeats them again
+            if trace["type"] == "mesh3d":  # its corners repeat the text of their cube; the page repeats it again
                 trace["text"] = trace["text"][::CORNERS]
         dark = theme.dressed(light["layout"], dark=True)
         found[view.name] = {"data": light["data"], "light": light["layout"], "dark": dark}
@@ -110,7 +100,7 @@ def _asset(name: str) -> str:
 MOST_CUBES = 2000  # in all voxel views, and cells in all heat maps: what a page of 8 MB has room for
 MOST_CELLS = 6000
 MOST_SAMPLED = 15  # choices of axes that are drawn of a space with more tests than are listed
-FIRST_TRENDS = 5  # described in words; of the others the table tells
+FIRST_TRENDS = 5  # described in words; the others are in the table
 SIDE_BY_SIDE = 6  # heat maps; of more, one at a time is shown
 
 
@@ -129,46 +119,57 @@ def render(contents: Contents) -> str:
         side_by_side=SIDE_BY_SIDE,
         inferred="unknown" if words.predicts_nothing(contents.tomogram) else "predicted",
         summary=summary,
-        wording=wording,
+        wording=summary,
         first_trends=FIRST_TRENDS,
     )
 
 
+def render_errors(found: Explanation, name: str) -> str:
+    """The page of an error summary; `name` is its subject. Equal summaries make equal pages."""
+    drawn = {
+        "confusions": locality.confusions(found),
+        "local": locality.heatmap(found.local),
+        "global": locality.local_to_global(found.local, found.composed),
+    }
+    return fill_plain(
+        "errors.html",
+        found=found,
+        name=name,
+        first=FIRST_TRENDS,
+        overall=found.local.overall(),
+        summary=summary,
+        wording=summary,
+        drawings=_drawings([Drawing(f"figure-{part}", "", figure) for part, figure in drawn.items()]),
+    )
+
+
 def figures(contents: Contents) -> dict[str, list[Drawing]]:
-    """Every figure of the page by the part it belongs to."""
+    """Every figure of the page by section."""
     tomogram, names = contents.tomogram, contents.tomogram.space.names
     # Means over many tests are not known where nothing was predicted.
     means = len(names) > 1 and not np.isnan(tomogram.estimator.sample[1].estimate).any()
-    groups: dict[str, list[tuple[str, Figure | None]]] = {
-        "orders": [("by order", distribution.by_order(tomogram))],
+    groups: dict[str, list[tuple[str, theme.Figure | None]]] = {
+        "orders": [("by order", dots.by_order(tomogram))],
         "curves": [
             ("each axis by itself", curves.severity_curves(tomogram, alone=True)),
             ("each axis among others", curves.severity_curves(tomogram) if means else None),
             ("total severity", curves.severity_sum_curve(tomogram) if means else None),
         ],
-        "quality": [("quality and accuracy drop", quality.quality_curves(tomogram))],
+        "quality": [("quality and accuracy drop", curves.quality_curves(tomogram))],
         "voxels": _voxel_views(contents),
         "pairs": [(f"{y} and {x}", heatmaps.heatmap(tomogram, x, y)) for y, x in _affordable(contents, 2, MOST_CELLS)],
         "worst": [("worst tests", dots.worst_tests(tomogram))],
         "classes": [("by class", dots.classes(tomogram, contents.by_class))],
-        "errors": _error_views(contents),
-        "sweeps": [(name, sweeps.sweep_curves(name, found)) for name, found in contents.sweeps.items()],
-    }
+        "errors": [] if (found := contents.errors) is None else [
+            ("class and perturbation", locality.heatmap(found.local)),
+            ("confusions", locality.confusions(found) if found.trends else None),
+        ],
+        "sweeps": [(name, sweeps.sweep_curves(name, listed)) for name, listed in contents.sweeps.items()],
+    }  # fmt: skip
     return named(groups)
 
 
-def _error_views(contents: Contents) -> list[tuple[str, Figure | None]]:
-    """Classes under single perturbations, and what they are confused with."""
-    if contents.errors is None:
-        return []
-    from testifai.present.figures import locality as figures
-
-    shown: list[tuple[str, Figure | None]] = [("class and perturbation", figures.heatmap(contents.errors.local))]
-    return [*shown, ("confusions", figures.confusions(contents.errors) if contents.errors.trends else None)]
-
-
-def _voxel_views(contents: Contents) -> list[tuple[str, Figure | None]]:
-    """All tests and the weakest region of a space with three axes; every three axes of a larger one."""
+def _voxel_views(contents: Contents) -> list[tuple[str, theme.Figure | None]]:
     tomogram, names = contents.tomogram, contents.tomogram.space.names
     if min(len(names), tomogram.space.max_order) < 3:
         return []
@@ -189,7 +190,6 @@ def _voxel_views(contents: Contents) -> list[tuple[str, Figure | None]]:
 
 
 def _affordable(contents: Contents, size: int, most: int) -> Iterator[tuple[str, ...]]:
-    """Choices of so many axes that can be on at once, as long as there is room for their cells."""
     space = contents.tomogram.space
     if space.max_order < size:
         return
@@ -202,7 +202,7 @@ def _affordable(contents: Contents, size: int, most: int) -> Iterator[tuple[str,
 
 
 def provenance(contents: Contents) -> list[tuple[str, str]]:
-    """What a run was made from and with, as pairs of a name and a text."""
+    """The inputs and the software of a run, as pairs of a name and a text."""
     source = contents.tomogram.provenance
     identity: Record = dict(source.get("identity") or {})
     identity.pop("space", None)  # has a table of its own

@@ -20,13 +20,13 @@ SECONDS = 120
 
 
 def find_chromium() -> str | None:
-    """The browser to print with: the one that the environment variable names, else one on the path."""
+    """The browser of the environment variable, else one on the path."""
     named = os.environ.get(VARIABLE)
     return next((found for name in ([named] if named else BROWSERS) if (found := shutil.which(name))), None)
 
 
 def require_chromium() -> str:
-    """The browser, or one line that says what is missing."""
+    """The browser; raise InputError if there is none."""
     found = find_chromium()
     if found is None:
         looked = os.environ.get(VARIABLE) or ", ".join(BROWSERS[:3])
@@ -39,7 +39,7 @@ def require_chromium() -> str:
 def print_pdf(page: Path, out: Path) -> None:
     """Print an HTML file to a PDF file."""
     browser = require_chromium()
-    # A profile of its own: a browser that is already open would take over, and print nothing.
+    # A separate profile: a browser that is already open would take over, and print nothing.
     with tempfile.TemporaryDirectory(prefix="testifai-pdf-") as profile:
         made = Path(profile) / "report.pdf"
         command = [
@@ -49,7 +49,7 @@ def print_pdf(page: Path, out: Path) -> None:
             f"--print-to-pdf={made}", page.resolve().as_uri(),
         ]  # fmt: skip
         if hasattr(os, "geteuid") and os.geteuid() == 0:
-            command.insert(2, "--no-sandbox")  # Chromium refuses to run as root without; the page is our own
+            command.insert(2, "--no-sandbox")  # needed to run Chromium as root
         try:
             done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:
@@ -66,7 +66,7 @@ def print_pdf(page: Path, out: Path) -> None:
 
 
 def write_report(run_file: Path, folder: Path) -> Path:
-    """Write a run's page and its Markdown into a folder, under the name of the run file; the page's path."""
+    """Write a run's page and its Markdown into a folder, named after the run file; return the page's path."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

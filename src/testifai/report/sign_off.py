@@ -1,7 +1,8 @@
-"""What somebody signs: what was run, by whom if they said so, what was required and why, and how that stands."""
+"""The sign-off of a report: what was run, by whom, the requirements with their reasons, and their status."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ MEANS = {
 
 @dataclass(frozen=True)
 class Named:
-    """A file or a data set as a report names it: its part in the run, its name, its hash and the kind of that."""
+    """A file or a data set of a run: its role, its name, its hash and the kind of hash."""
 
     part: str
     name: str
@@ -34,15 +35,11 @@ class Named:
 
 
 def outcome(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """How the gates stand together: a status as a gate has one, and a sentence.
-
-    >>> outcome([])
-    ('undecided', 'No gate was set: nothing was required, so nothing passed or failed.')
-    """
+    """The combined status of all gates, and a sentence."""
     if not verdicts:
         return "undecided", "No gate was set: nothing was required, so nothing passed or failed."
-    counts = {status: sum(one.status == status for one in verdicts) for status in ("fails", "undecided", "holds")}
-    status = next(status for status, count in counts.items() if count)
+    counts = Counter(one.status for one in verdicts)
+    status = next(status for status in ("fails", "undecided", "holds") if counts[status])
     of = f"{counts[status]} of {len(verdicts)}"
     return status, {
         "fails": f"Failed: {of} gates failed.",
@@ -66,12 +63,11 @@ def named(contents: Contents) -> list[Named]:
 
 
 def meanings(listed: Sequence[Named]) -> list[str]:
-    """What each kind of hash in a list is of."""
     return [f"{kind}: {MEANS[kind]}." for kind in dict.fromkeys(one.kind for one in listed)]
 
 
 def ran(contents: Contents) -> list[Record]:
-    """Who ran it when, where that was asked for."""
+    """The recorded names and times of who ran it."""
     return contents.tomogram.provenance.get(keys.RAN) or []
 
 

@@ -7,21 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testifai.errors import InputError
-from testifai.present.figures.sweeps import sweep_curves
+from testifai.present.figures.sweeps import crossed, sweep_curves
 from testifai.report.contents import Stored, read_stored
 from testifai.report.markdown import table
 from testifai.report.page import fill, named
 from testifai.support.formatting import code_in_markdown as code
 from testifai.support.formatting import in_markdown as escape
-from testifai.support.types import Record, RecordLike
+from testifai.support.types import Record
 from testifai.sweeps.storage import finished
-
-MOST_CROSSINGS = 4
 
 
 @dataclass(frozen=True)
 class Swept:
-    """The finished sweeps of a run file, and what each was made from."""
+    """The finished sweeps of a run file, with the identity of each."""
 
     run: str
     sweeps: dict[str, list[Record]]
@@ -33,7 +31,7 @@ class Swept:
 
 
 def gather_sweeps(run: Path | Stored) -> Swept | None:
-    """The sweeps of a run file that holds nothing else; None where it holds a scan, or nothing at all."""
+    """The sweeps of a run file that contains nothing else; None if it contains a scan, or nothing."""
     stored = run if isinstance(run, Stored) else read_stored(run)
     if stored.tomogram is not None or not stored.sweeps:
         return None
@@ -41,8 +39,11 @@ def gather_sweeps(run: Path | Stored) -> Swept | None:
     if not sweeps:
         raise InputError(f"run file: no sweep in {stored.path} is finished; go on with the same testifai sweep command")
     texts = {
-        name: {fact: value if isinstance(value, str) else json.dumps(value) for fact, value in identity.items()}
-        for name, identity in ((name, stored.sweeps[name].identity) for name in sweeps)
+        name: {
+            fact: value if isinstance(value, str) else json.dumps(value)
+            for fact, value in stored.sweeps[name].identity.items()
+        }
+        for name in sweeps
     }
     return Swept(stored.path.name, sweeps, texts)
 
@@ -50,7 +51,7 @@ def gather_sweeps(run: Path | Stored) -> Swept | None:
 def render(swept: Swept) -> str:
     """The whole page. Equal sweeps make equal pages."""
     groups = named({"sweeps": [(name, sweep_curves(name, found)) for name, found in swept.sweeps.items()]})
-    return fill("sweeps.html", groups, contents=swept, crossed=crossed)
+    return fill("sweeps.html", groups, contents=swept, crossed=lambda sweep: crossed(sweep["crossings"]))
 
 
 def markdown(swept: Swept) -> str:
@@ -61,7 +62,7 @@ def markdown(swept: Swept) -> str:
             f"{sweep['threshold']:g}",
             f"{sweep['robustness']:.4f}",
             "–" if sweep["bound"] is None else f"± {sweep['bound']:.4f}",
-            crossed(sweep),
+            crossed(sweep["crossings"]),
             f"{sweep['evaluations']:,}",
             f"{sweep['inferences']:,}",
         )
@@ -71,15 +72,3 @@ def markdown(swept: Swept) -> str:
     head = ("perturbation", "threshold", "robustness", "bound", "crossed at level", "levels", "inferences")
     words = "The share of each perturbation's levels on which accuracy is at least the threshold."
     return f"## Sweeps: {code(swept.run)}\n\n{words}\n\n{table(head, rows)}\n"
-
-
-def crossed(sweep: RecordLike) -> str:
-    """The levels at which accuracy crosses the threshold.
-
-    >>> crossed({"crossings": [0.25, 0.5]}), crossed({"crossings": []})
-    ('0.25, 0.5', 'never')
-    """
-    levels = sweep.get("crossings") or ()
-    return ", ".join(f"{level:.4g}" for level in levels[:MOST_CROSSINGS]) + (
-        " …" if len(levels) > MOST_CROSSINGS else "" if levels else "never"
-    )

@@ -1,14 +1,15 @@
-"""What a report says in sentences."""
+"""The sentences of a report."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from testifai.present.figures.heatmaps import project
-from testifai.present.terminal import clean, interval, precedence, rate, second_opinion
+from testifai.present.terminal import bounded, clean, precedence, rate, second_opinion
 from testifai.report.contents import Contents
 from testifai.session.observers import notes
-from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram import Tomogram
 from testifai.tomogram.regression_errors import distances
 
 
@@ -19,33 +20,33 @@ def summary(contents: Contents) -> list[str]:
     known = everything.robustness == everything.robustness
     average = " on average" if tomogram.settings.score is None else ""
     passes = "passes" if tomogram.settings.score is None else f"has a {tomogram.settings.quantity} of"
-    mean = f"it {passes} {with_interval(everything)}{average}: {loss(everything.drop)}"
+    loss = "how much less than on clean inputs is not known"
+    if everything.drop == everything.drop:
+        loss = f"{abs(everything.drop):.3f} {'less' if everything.drop <= 0 else 'more'} than on clean inputs"
+    bounds = bounded(everything.robustness, everything.low, everything.high)
+    *names, last = space.names
+    axes = f"{', '.join(names)} and {last}" if names else last
     lines = [
-        f"On clean inputs the model {passes} {clean(tomogram)}. Over all {space.size:,} combinations of "
-        f"{listing(list(space.names))} {mean if known else 'the mean is not known'}."
+        f"On clean inputs the model {passes} {clean(tomogram)}. Over all {space.size:,} combinations of {axes} "
+        + (f"it {passes} {bounds}{average}: {loss}." if known else "the mean is not known.")
     ]
     off = distances(tomogram)
     if off:
         lines.append("; ".join(f"{name}: {one}" for name, one in off.items()).capitalize() + " (of the tests tried).")
-    orders = {
-        order: found for order, found in contents.by_order.items() if order and found.robustness == found.robustness
-    }
-    if len(orders) > 1:
-        steps = ", ".join(f"{rate(found.robustness)} with {order}" for order, found in orders.items())
-        lines.append(f"By the number of perturbations that act at once: {steps}.")
-    strongest = _strongest(contents)
-    if strongest:
+    orders = [(order, one.robustness) for order, one in contents.by_order.items() if order]
+    steps = [f"{rate(robustness)} with {order}" for order, robustness in orders if robustness == robustness]
+    if len(steps) > 1:
+        lines.append(f"By the number of perturbations that act at once: {', '.join(steps)}.")
+    if strongest := _strongest(contents):
         lines.append(strongest)
     if contents.search.regions:
-        region = contents.search.regions[0]
-        lines.append(
-            f"The largest weak region found is {region.query}: {with_interval(region.answer)} "
-            f"over {counted(region.answer.tests, 'test')}."
-        )
+        region, found = contents.search.regions[0], contents.search.regions[0].answer
+        bounds, tests = bounded(found.robustness, found.low, found.high), f"test{'' if found.tests == 1 else 's'}"
+        lines.append(f"The largest weak region found is {region.query}: {bounds} over {found.tests:,} {tests}.")
     if contents.worst:
         test = contents.worst[0]
-        lines.append(f"The worst single test is {space.words(test.sigma)}: {rate(test.estimate)} "
-                     f"({interval(test.low, test.high)}).")  # fmt: skip
+        words = bounded(test.estimate, test.low, test.high)
+        lines.append(f"The worst single test is {space.words(test.sigma)}: {words}.")
     lines += [f"{line[:1].upper()}{line[1:]}." for line in precedence(tomogram)]
     lines.append(gates_line(contents))
     lines.append(
@@ -63,22 +64,18 @@ def made_of(contents: Contents) -> str:
 
 
 def gates_line(contents: Contents) -> str:
-    """How the gates stand, in a sentence."""
-    verdicts = contents.verdicts
-    if not verdicts:
+    """The status of the gates, in a sentence."""
+    if not contents.verdicts:
         return "No gate was set."
-    statuses = [verdict.status for verdict in verdicts]
-    words = [f"{statuses.count('holds')} of {len(verdicts)} gates hold"]
-    words += [
-        f"{statuses.count(status)} {word}"
-        for status, word in (("fails", "failed"), ("undecided", "undecided"))
-        if status in statuses
-    ]
+    counts = Counter(verdict.status for verdict in contents.verdicts)
+    words = [f"{counts['holds']} of {len(contents.verdicts)} gates hold"]
+    words += [f"{counts[status]} {word}" for status, word in (("fails", "failed"), ("undecided", "undecided"))
+              if counts[status]]  # fmt: skip
     return ", ".join(words) + "."
 
 
 def how(contents: Contents) -> list[str]:
-    """How the estimates were made."""
+    """The sentences on how the estimates were made."""
     tomogram, identity = contents.tomogram, contents.tomogram.provenance.get("identity") or {}
     settings = tomogram.settings
     future = settings.population == "future"
@@ -117,7 +114,7 @@ def how(contents: Contents) -> list[str]:
 
 
 def searched_line(contents: Contents) -> str:
-    """What to keep in mind about regions that were searched for."""
+    """A caution about regions that were found by a search."""
     known = any(region.answer.low == region.answer.low for region in contents.search.regions)
     allowed = (
         "Their intervals allow for that: they hold for all regions searched, at once."
@@ -132,7 +129,7 @@ def searched_line(contents: Contents) -> str:
 
 
 def together_line(contents: Contents) -> str:
-    """What the columns of the standard queries mean."""
+    """The meaning of the columns of the standard queries."""
     known = any(asked.answer.low == asked.answer.low for asked in contents.standard.values())
     together = f"The intervals of these {len(contents.standard)} queries hold together, all at once, at 95 %. "
     if predicts_nothing(contents.tomogram):
@@ -144,46 +141,11 @@ def together_line(contents: Contents) -> str:
 
 
 def predicts_nothing(tomogram: Tomogram) -> bool:
-    """Whether what was not measured is unknown."""
+    """Return True if tests that were not measured are unknown."""
     return tomogram.settings.surrogate in (None, "none")
 
 
-def counted(number: int, word: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "test"), counted(1200, "test")
-    ('1 test', '1,200 tests')
-    """
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
-def with_interval(answer: Answer) -> str:
-    """A rate with its bounds."""
-    return f"{rate(answer.robustness)} ({interval(answer.low, answer.high)})"
-
-
-def listing(words: list[str]) -> str:
-    """Words with commas and an "and".
-
-    >>> listing(["fog", "rain", "night"])
-    'fog, rain and night'
-    """
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def loss(drop: float) -> str:
-    """A drop in words.
-
-    >>> loss(-0.25), loss(0.01)
-    ('0.250 less than on clean inputs', '0.010 more than on clean inputs')
-    """
-    if drop != drop:
-        return "how much less than on clean inputs is not known"
-    return f"{abs(drop):.3f} {'less' if drop <= 0 else 'more'} than on clean inputs"
-
-
 def _strongest(contents: Contents) -> str | None:
-    """Which axis costs most at its highest severity, by itself."""
     tomogram = contents.tomogram
     names = tomogram.space.names
     alone = {
@@ -199,7 +161,6 @@ def _strongest(contents: Contents) -> str | None:
 
 
 def _name(value: Any) -> str:
-    """A choice by its name, with its options where there are any."""
     if isinstance(value, dict):
         named = value.get("use") or value.get("name") or "own"
         options = ", ".join(

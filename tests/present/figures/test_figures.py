@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from testifai.errors import InputError
-from testifai.present.figures import curves, distribution, dots, heatmaps, sweeps, voxels
+from testifai.present.figures import curves, dots, heatmaps, sweeps, voxels
 from testifai.present.figures.heatmaps import SOURCES
 from testifai.sweeps import sweep
 from testifai.tomogram import EstimatorSettings
@@ -20,7 +20,7 @@ FIGURES = {
     "alone": lambda tomogram, **options: curves.severity_curves(tomogram, alone=True, **options),
     "curves": curves.severity_curves,
     "sum": curves.severity_sum_curve,
-    "orders": distribution.by_order,
+    "orders": dots.by_order,
     "worst": dots.worst_tests,
     "classes": dots.classes,
 }
@@ -174,7 +174,7 @@ def test_predicted_points_are_hollow(tomogram):
 
 
 def test_orders_show_every_test_once(partial):
-    figure = distribution.by_order(partial)
+    figure = dots.by_order(partial)
     points = [trace for trace in figure.data if trace.type == "scatter" and trace.mode == "markers"]
     assert {trace.name for trace in points} == {"measured", "predicted"}
     ids = np.concatenate([trace.customdata for trace in points])

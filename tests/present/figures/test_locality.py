@@ -12,7 +12,7 @@ from tests.locality.test_explain import worked_example
 from testifai.locality import Local, compose
 from testifai.locality.explain import explain
 from testifai.present.figures.locality import confusions, heatmap, local_to_global
-from testifai.report.error_page import render
+from testifai.report.page import render_errors
 
 pytest.importorskip("plotly")
 
@@ -87,7 +87,7 @@ def test_dark_changes_the_layout_alone():
 def test_names_are_shown_as_they_are():
     local = Local.from_counts(["<b>a</b>", "b", "c"], ["<i>"], [[1]], [[[[50, 45, 5], [2, 96, 2], [2, 2, 96]]]])
     found = explain(local)
-    page = render(found, "<run>.db")
+    page = render_errors(found, "<run>.db")
     assert found.trends
     assert "<b>a</b>" not in page
     assert "<run>" not in page
@@ -95,7 +95,7 @@ def test_names_are_shown_as_they_are():
 
 
 def test_the_page_is_whole_and_equal_for_equal_summaries():
-    page = render(explain(worked_example()), "run.db")
-    assert page == render(explain(worked_example()), "run.db")
+    page = render_errors(explain(worked_example()), "run.db")
+    assert page == render_errors(explain(worked_example()), "run.db")
     assert "Class 5 under noise at severity 1 is read as 6" in page
     assert not re.search(r"<(script|link|img)[^>]*(src|href)=", page)

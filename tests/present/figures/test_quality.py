@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from testifai.present.figures.quality import quality_curves
+from testifai.present.figures.curves import quality_curves
 from testifai.tomogram import EstimatorSettings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from testifai.present.figures.sweeps import sweep_text
+from testifai.present.figures.sweeps import crossed, sweep_text
 from testifai.runs.store import Store
 from testifai.sweeps import sweep
 from testifai.sweeps.probe import SweepBatch
@@ -37,3 +37,9 @@ def test_a_run_without_sweeps(run_folder):
 def test_words_without_a_bound():
     words = sweep_text({"threshold": 0.8, "robustness": 0.4, "bound": None, "inferences": 0, "evaluations": 20})
     assert "40.0 % of the levels" in words
+
+
+def test_crossings_in_words():
+    assert [crossed(levels) for levels in ([0.25, 0.5], [], [1, 2, 3, 4, 5])] == [
+        "0.25, 0.5", "never", "1, 2, 3, 4 …",
+    ]  # fmt: skip

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.present import theme
-from testifai.present.theme import estimate_text
 from testifai.space import Space
 from testifai.support.types import Floats
 from testifai.tomogram import Tomogram
 from testifai.tomogram.answers import RateTable
 from testifai.tomogram.lowest_tests import Mask, selected_tests
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 
 # Where the estimate of a cell comes from.
 MEASURED, PART, PREDICTED, UNKNOWN = range(4)
@@ -31,10 +25,7 @@ MARKS = ("", "◐", "○", "")
 
 @dataclass(frozen=True)
 class Projection:
-    """Mean estimates and bounds of the selected tests in each cell; NaN in cells that have none.
-
-    `source` says how much of a cell rests on its own trials: an index into `SOURCES`.
-    """
+    """Mean estimates and bounds of the selected tests in each cell; NaN in cells that have none."""
 
     axes: tuple[str, ...]
     levels: tuple[tuple[int, ...], ...]
@@ -43,41 +34,38 @@ class Projection:
     high: Floats
     tests: NDArray[np.int64]
     trials: NDArray[np.int64]
-    source: NDArray[np.int64]
+    source: NDArray[np.int64]  # an index into `SOURCES`
     first: NDArray[np.int64]  # the lowest id of the selected tests of each cell, -1 where there are none
 
     def describe(self, cell: tuple[int, ...]) -> str:
-        """What there is to say about a cell, in lines for hovering."""
+        """Text for hovering over a cell."""
         where = ", ".join(
             f"{name} {levels[place]}" for name, levels, place in zip(self.axes, self.levels, cell, strict=True)
         )
-        found = estimate_text(float(self.estimate[cell]), float(self.low[cell]), float(self.high[cell]))
+        found = theme.estimate_text(float(self.estimate[cell]), float(self.low[cell]), float(self.high[cell]))
         tests = int(self.tests[cell])
         count = "" if tests == 1 else f"mean of {tests:,} tests, "
         return f"{where}<br>{found}<br>{count}{int(self.trials[cell]):,} trials, {SOURCES[self.source[cell]]}"
+
+    def each(self, word: Callable[[tuple[int, ...]], str]) -> list[list[str]]:
+        """A text for every cell of a projection along two axes."""
+        rows, columns = self.estimate.shape
+        return [[word((row, column)) for column in range(columns)] for row in range(rows)]
+
+    def hovertext(self) -> list[list[str]]:
+        return self.each(lambda cell: self.describe(cell) if self.tests[cell] else "not selected")
 
 
 def project(
     tomogram: Tomogram, axes: Sequence[str], *, at: Mapping[str, int] | None = None, chosen: Mask | None = None
 ) -> Projection:
-    """See a tomogram along some axes. Others are fixed by `at` (axis -> severity) or averaged over.
+    """Project a tomogram onto some axes. Others are fixed by `at` (axis -> severity) or averaged over.
 
-    `chosen` are the tests to look at, flat by configuration id, as `tomogram.select` gives them, or where they are not
-    listed, as `tomogram.selection` does: then a sample of them is looked at. The bounds of a cell are the mean bounds
-    of its tests: on the safe side, since tests share inputs.
-
-    >>> from testifai.runs.outcomes import Outcomes
-    >>> from testifai.perturb import Perturbation
-    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2))
-    >>> space, outcomes = Space({"a": fade, "b": fade}), Outcomes(10)
-    >>> for test in range(9):
-    ...     outcomes.record(test, np.arange(10), np.arange(10) >= test)
-    >>> tomogram = Tomogram(space, outcomes, np.arange(10))
-    >>> project(tomogram, ["a"]).estimate.round(2).tolist(), project(tomogram, ["a"], at={"b": 2}).estimate.tolist()
-    ([0.9, 0.6, 0.3], [0.8, 0.5, 0.2])
+    `chosen` are the tests to include; if they are not listed, a sample is taken. The bounds of a cell are the mean
+    bounds of its tests: conservative, since tests share inputs.
     """
     space, fixed = tomogram.space, dict(at or {})
-    numbers = [axis_number(space, name) for name in axes]
+    numbers = [space.names.index(space[name].name) for name in axes]
     levels = tuple(space.axes[number].severities for number in numbers)
     for name, severity in fixed.items():
         allowed = space[name].severities
@@ -101,17 +89,9 @@ def project(
     first[cell[::-1]] = ids[::-1]
     own, tried = total(found.alone), total(found.trials > 0)
     source = np.where(own == tests, MEASURED, np.where(tried == 0, PREDICTED, PART))
-    return Projection(
-        axes=tuple(axes),
-        levels=levels,
-        estimate=estimate,
-        low=low,
-        high=high,
-        tests=tests,
-        trials=total(found.trials).astype(np.int64),
-        source=np.where(np.isnan(estimate), UNKNOWN, source),
-        first=first.reshape(shape),
-    )
+    source = np.where(np.isnan(estimate), UNKNOWN, source)
+    trials = total(found.trials).astype(np.int64)
+    return Projection(tuple(axes), levels, estimate, low, high, tests, trials, source, first.reshape(shape))
 
 
 def sources(found: RateTable) -> NDArray[np.int64]:
@@ -120,13 +100,8 @@ def sources(found: RateTable) -> NDArray[np.int64]:
     return np.where(np.isnan(found.estimate), UNKNOWN, source)
 
 
-def axis_number(space: Space, name: str) -> int:
-    """Which axis has this name."""
-    return space.names.index(space[name].name)
-
-
 def others_text(space: Space, axes: Sequence[str], at: Mapping[str, int] | None, *, whole: bool) -> str:
-    """What became of the axes that are not shown, in words; nothing where all are."""
+    """The treatment of the axes that are not shown, in words."""
     fixed = [f"{name} = {severity}" for name, severity in (at or {}).items()]
     free = [name for name in space.names if name not in axes and name not in (at or {})]
     mean = f"mean over {', '.join(free)}" + ("" if space.listed else ", from a sample of the tests")
@@ -145,79 +120,37 @@ def heatmap(
     at: Mapping[str, int] | None = None,
     chosen: Mask | None = None,
     dark: bool = False,
-) -> Figure:
-    """The mean robustness for each pair of severities of two axes.
+) -> theme.Figure:
+    """The mean robustness for each pair of severities of two axes; other axes as in `project`.
 
-    Other axes are fixed by `at` or averaged over; `chosen` are the tests to look at. Cells that were not measured, or
-    in part only, are marked. `customdata` of a cell is the id of its first test.
-
-    >>> import testifai as ta
-    >>> rows = np.linspace(0, 1, 40)[:, None]
-    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.5])
-    >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
-    >>> tomogram = ta.scan(model, (rows, model(rows)), ta.Space({"up": shift, "on": shift}), strategy="full")
-    >>> heatmap(tomogram, "up", "on").data[0].z[0].tolist()
-    [1.0, 0.9, 0.525]
+    Cells that were not entirely measured are marked. `customdata` of a cell is the id of its first test.
     """
     if x == y:
         raise InputError(f"axis: a heat map needs two different axes, got {x!r} twice")
     seen = project(tomogram, (y, x), at=at, chosen=chosen)
-    cells = [[(row, column) for column in range(len(seen.levels[1]))] for row in range(len(seen.levels[0]))]
+    sources = np.unique(seen.source[seen.tests > 0]).tolist()
+    marks = MARKS if len(sources) > 1 else [""] * len(MARKS)  # only if cells differ
+
+    def label(cell: tuple[int, ...]) -> str:
+        if np.isnan(seen.estimate[cell]):
+            return "" if seen.tests[cell] == 0 else "?"
+        return f"{seen.estimate[cell]:.2f} {marks[seen.source[cell]]}".rstrip()
+
     written = max(map(len, seen.levels)) <= MOST_WRITTEN
-    trace = {
-        "type": "heatmap",
-        "x": list(range(len(seen.levels[1]))),
-        "y": list(range(len(seen.levels[0]))),
-        "z": seen.estimate,
-        "customdata": seen.first,
-        "text": [[_label(seen, cell) for cell in row] for row in cells],
-        "hovertext": [[seen.describe(cell) if seen.tests[cell] else "not selected" for cell in row] for row in cells],
-        "hoverinfo": "text",
-        "texttemplate": "%{text}" if written else "",
-        "coloraxis": "coloraxis",
-        "xgap": 2,
-        "ygap": 2,
-    }
+    trace = theme.cells(seen.estimate, seen.each(label), seen.hovertext(), written=written, customdata=seen.first)
+    if len(sources) > 1:
+        legend = ", ".join(f"{MARKS[source]} {SOURCES[source]}" for source in sources if MARKS[source])
+    elif sources:
+        legend = "" if sources == [MEASURED] else f"every cell {SOURCES[sources[0]]}"
+    else:
+        legend = "no test selected"
+    others = others_text(tomogram.space, seen.axes, at, whole=chosen is None)
     return theme.figure(
         [trace],
+        f"{y} and {x}",
+        " · ".join(part for part in (others, legend) if part),
         dark=dark,
-        title={"text": f"{y} and {x}", "subtitle": {"text": _subtitle(tomogram, seen, at, chosen)}},
-        xaxis={"title": {"text": x}, **_ticks(seen.levels[1])},
-        yaxis={"title": {"text": y}, **_ticks(seen.levels[0])},
+        xaxis={**theme.positions(seen.levels[1], x), "constrain": "domain"},
+        yaxis={**theme.positions(seen.levels[0], y), "constrain": "domain"},
         coloraxis=theme.robustness_colours(tomogram.settings.quantity),
-        margin={"l": 60, "r": 20, "t": 70, "b": 50},
     )
-
-
-def _label(seen: Projection, cell: tuple[int, int]) -> str:
-    """A cell's number, marked where it was not measured and that is not so of all."""
-    if np.isnan(seen.estimate[cell]):
-        return "" if seen.tests[cell] == 0 else "?"
-    mark = MARKS[seen.source[cell]] if len(_sources(seen)) > 1 else ""
-    return f"{seen.estimate[cell]:.2f} {mark}".rstrip()
-
-
-def _sources(seen: Projection) -> list[int]:
-    found: list[int] = np.unique(seen.source[seen.tests > 0]).tolist()
-    return found
-
-
-def _subtitle(tomogram: Tomogram, seen: Projection, at: Mapping[str, int] | None, chosen: Mask | None) -> str:
-    found = _sources(seen)
-    if len(found) > 1:
-        legend = ", ".join(f"{MARKS[source]} {SOURCES[source]}" for source in found if MARKS[source])
-    else:
-        legend = "" if found == [MEASURED] else f"every cell {SOURCES[found[0]]}" if found else "no test selected"
-    others = others_text(tomogram.space, seen.axes, at, whole=chosen is None)
-    return " · ".join(part for part in (others, legend) if part)
-
-
-def _ticks(levels: tuple[int, ...]) -> dict[str, object]:
-    """Places stand for severities, which need not be evenly spaced."""
-    return {
-        "tickvals": list(range(len(levels))),
-        "ticktext": list(map(str, levels)),
-        "showgrid": False,
-        "zeroline": False,
-        "constrain": "domain",
-    }

@@ -1,13 +1,10 @@
-"""Local and global robustness in pictures: a heat map, from local to global, and from class to property to confusion.
-
-Each takes `dark=True` for a dark page. Plotly is imported when the first one is drawn.
-"""
+"""Local and global robustness in figures: a heat map, from local to global, and from class to confusion."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +13,6 @@ from testifai.locality.local import Local, Rates
 from testifai.locality.summary import Explanation, Trend, gain_text, no_trend
 from testifai.present import theme
 from testifai.support.types import Floats, Record
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 ROW = 34  # pixels of a row of cells or a node
 MOST_WRITTEN = 60  # classes up to which every cell has its numbers written in
@@ -29,51 +23,33 @@ LANE = 0.16  # rows between trends that pass the same property
 SEVERAL = "several"
 
 
-def heatmap(local: Local, *, dark: bool = False) -> Figure:
-    """The local robustness of every class under every property, the mean over severities, with 95 % intervals.
-
-    >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[17, 3], [1, 19]]]])
-    >>> heatmap(local).data[0].z.tolist()
-    [[0.85], [0.95]]
-    """
+def heatmap(local: Local, *, dark: bool = False) -> theme.Figure:
+    """The local robustness of every class under every property, the mean over severities, with 95 % intervals."""
     rates = local.by_class_and_property()
-    cells = [[_estimate(rates, (row, column)) for column in range(len(local.properties))]
-             for row in range(len(local.classes))]  # fmt: skip
     names, columns = list(map(theme.plain, local.classes)), list(map(theme.plain, local.properties))
-    # Categories that look like numbers would be placed by their value.
-    trace = {
-        "type": "heatmap",
-        "x": list(range(len(columns))),
-        "y": list(range(len(names))),
-        "z": rates.rate,
-        "text": [[_two_lines(rates, (row, column)) for column in range(len(columns))] for row in range(len(names))],
-        "texttemplate": "%{text}" if len(names) <= MOST_WRITTEN else "",
-        "hovertext": [[f"{names[row]} under {columns[column]}<br>{text}" for column, text in enumerate(line)]
-                      for row, line in enumerate(cells)],
-        "hoverinfo": "text",
-        "coloraxis": "coloraxis",
-        "xgap": 2,
-        "ygap": 2,
-    }  # fmt: skip
+    cells = [[_at(rates, (row, column)) for column in range(len(columns))] for row in range(len(names))]
+    hover = [
+        [f"{name} under {column}<br>{_words(one)}" for column, one in zip(columns, row, strict=True)]
+        for name, row in zip(names, cells, strict=True)
+    ]
+    text = [
+        ["?" if np.isnan(one.rate) else f"<b>{one.rate:.2f}</b>  {one.low:.2f} … {one.high:.2f}" for one in row]
+        for row in cells
+    ]
     return theme.figure(
-        [trace],
+        [theme.cells(rates.rate, text, hover, written=len(names) <= MOST_WRITTEN)],
+        "local robustness",
+        "mean over severities, with 95 % intervals",
         dark=dark,
-        title={"text": "local robustness", "subtitle": {"text": "mean over severities, with 95 % intervals"}},
-        xaxis={"tickvals": list(range(len(columns))), "ticktext": columns, "side": "bottom", "showgrid": False},
-        yaxis={"tickvals": list(range(len(names))), "ticktext": names, "autorange": "reversed", "showgrid": False,
-               "title": {"text": "class"}},
+        xaxis={**theme.positions(columns), "side": "bottom"},
+        yaxis={**theme.positions(names, "class"), "autorange": "reversed"},
         coloraxis=theme.robustness_colours(),
         height=150 + ROW * len(names),
-        margin={"l": 60, "r": 20, "t": 70, "b": 50},
-    )  # fmt: skip
+    )
 
 
-def local_to_global(local: Local, composed: Prediction | None = None, *, dark: bool = False) -> Figure:
-    """How the robustness of classes makes that of properties, and this that of the system.
-
-    A line from a class to a property is thicker the more the class fails under it. Without a system the properties
-    lead to the overall local robustness.
-    """
+def local_to_global(local: Local, composed: Prediction | None = None, *, dark: bool = False) -> theme.Figure:
+    """The robustness of classes, of properties, and of the system, or of all if there is none."""
     cells, classes, properties = local.by_class_and_property(), local.by_class(), local.by_property()
     weakest = np.argsort(classes.rate, kind="stable")[:MOST_CLASSES]
     shown = sorted(map(int, weakest))
@@ -82,7 +58,7 @@ def local_to_global(local: Local, composed: Prediction | None = None, *, dark: b
     middle = _spread(len(local.properties), height)
     edges = [
         _edge((0, left[place]), (1, middle[which]), cells.rate[place, which],
-              f"{local.classes[place]} under {local.properties[which]}: {_estimate(cells, (place, which))}")
+              f"{local.classes[place]} under {local.properties[which]}: {_words(_at(cells, (place, which)))}")
         for place in shown for which in range(len(local.properties)) if not np.isnan(cells.rate[place, which])
     ]  # fmt: skip
     nodes = [(0, left[place], local.classes[place], _at(classes, place)) for place in shown]
@@ -103,12 +79,12 @@ def local_to_global(local: Local, composed: Prediction | None = None, *, dark: b
         columns += ["system under it (GR)", "system overall"]
     some = f"the {MOST_CLASSES} weakest of {len(local.classes)} classes; " if len(shown) < len(local.classes) else ""
     return _graph(
-        [*edges, _nodes(nodes)], columns, height, dark=dark, coloraxis=theme.robustness_colours(),
-        title="from local to global robustness", subtitle=f"{some}thicker lines fail more",
+        [*edges, _nodes(nodes)], columns, height, "from local to global robustness", f"{some}thicker lines fail more",
+        dark=dark, coloraxis=theme.robustness_colours(),
     )  # fmt: skip
 
 
-def confusions(found: Explanation, *, dark: bool = False) -> Figure:
+def confusions(found: Explanation, *, dark: bool = False) -> theme.Figure:
     """The trends as paths from class to property to the class it is confused with (Figure 4 of the framework).
 
     A path is thicker the more fixing it would give; `customdata` of a path is the trend's rank.
@@ -134,7 +110,10 @@ def confusions(found: Explanation, *, dark: bool = False) -> Figure:
                 traces.append(_path(stops, one, rank, 2 + 14 * max(0.0, share)))
     # A property is a bar as high as the paths that pass it, its name above it.
     half = {name: LANE * (sum(one.property == name for one in trends) - 1) / 2 for name in names[1]}
-    bars = [_bar(1, places[1][name], reach) for name, reach in half.items()]
+    bars = [
+        _stroke([1, 1], [places[1][name] - reach, places[1][name] + reach], theme.NEUTRAL, 14)
+        for name, reach in half.items()
+    ]
     nodes = [
         (column, at - (half[name] if column == 1 else 0), name, None)
         for column, listed in enumerate(places)
@@ -143,8 +122,8 @@ def confusions(found: Explanation, *, dark: bool = False) -> Figure:
     some = f"the first {MOST_TRENDS} of {len(found.trends)} trends; " if len(found.trends) > MOST_TRENDS else ""
     subtitle = f"{some}thicker lines would give more if fixed" if trends else no_trend(found)
     return _graph(
-        [*traces, *bars, _nodes(nodes)], ["class", "under", "read as"], height, dark=dark,
-        title="what is confused with what", subtitle=subtitle,
+        [*traces, *bars, _nodes(nodes)], ["class", "under", "read as"], height, "what is confused with what", subtitle,
+        dark=dark,
     )  # fmt: skip
 
 
@@ -159,79 +138,70 @@ def _read_as(trend: Trend) -> list[str]:
 
 
 def _path(stops: list[tuple[int, float]], trend: Trend, rank: int, width: float) -> Record:
-    bends = [_bend(start, end) for start, end in itertools.pairwise(stops)]
-    x, y = (np.concatenate(ends) for ends in zip(*bends, strict=True))
+    x, y = (
+        np.concatenate(ends)
+        for ends in zip(*(_bend(start, end) for start, end in itertools.pairwise(stops)), strict=True)
+    )
     words = f"{rank}. {theme.plain(trend.text)}<br>if fixed {gain_text(trend.gain)}"
-    return {
-        "type": "scatter", "mode": "lines", "x": x, "y": y, "hovertext": words,
-        "hoverinfo": "text", "customdata": [rank] * len(x), "opacity": 0.75,
-        "line": {"color": theme.SERIES[(rank - 1) % len(theme.SERIES)], "width": width},
-    }  # fmt: skip
-
-
-def _bar(column: int, at: float, reach: float) -> Record:
-    return {
-        "type": "scatter", "mode": "lines", "x": [column, column], "y": [at - reach, at + reach], "hoverinfo": "skip",
-        "line": {"color": theme.NEUTRAL, "width": 14},
-    }  # fmt: skip
+    colour = theme.SERIES[(rank - 1) % len(theme.SERIES)]
+    return {**_stroke(x, y, colour, width, words), "opacity": 0.75, "customdata": [rank] * len(x)}
 
 
 def _edge(start: tuple[int, float], end: tuple[int, float], rate: float, words: str) -> Record:
-    x, y = _bend(start, end)
     return {
-        "type": "scatter", "mode": "lines", "x": x, "y": y, "opacity": 0.6,
-        "hoverinfo": "text" if words else "skip", "hovertext": theme.plain(words),
-        "line": {"color": _colour(rate), "width": 1 + 8 * (1 - rate)},
+        **_stroke(*_bend(start, end), theme.colour_of(rate), 1 + 8 * (1 - rate), theme.plain(words)),
+        "opacity": 0.6,
+    }
+
+
+def _stroke(x: object, y: object, colour: str, width: float, words: str = "") -> Record:
+    return {
+        "type": "scatter", "mode": "lines", "x": x, "y": y, "hovertext": words,
+        "hoverinfo": "text" if words else "skip", "line": {"color": colour, "width": width},
     }  # fmt: skip
 
 
 def _nodes(nodes: Sequence[tuple[int, float, str, Rates | None]]) -> Record:
-    """Names beside or above their marks, with the estimate where there is one."""
     sides = {0: "middle left", max((node[0] for node in nodes), default=0): "middle right"}
-    known = [node[3] for node in nodes if node[3] is not None]
+    known = [rates.rate for *_, rates in nodes if rates is not None]
     marks: Record = {"size": 14, "color": theme.NEUTRAL}
     if known:
-        marks = {"size": 16, "color": [one.rate for one in known], "coloraxis": "coloraxis"}
-    labels = [
-        theme.plain(name) + ("" if one is None else f"  {one.rate:.3f}") for _, _, name, one in nodes
-    ]  # fmt: skip
-    hover = [
-        theme.plain(name) if one is None else f"{theme.plain(name)}<br>{_words(one)}" for _, _, name, one in nodes
-    ]  # fmt: skip
+        marks = {"size": 16, "color": known, "coloraxis": "coloraxis"}
+    names = [theme.plain(name) for _, _, name, _ in nodes]
+    found = [("", "") if one is None else (f"  {one.rate:.3f}", f"<br>{_words(one)}") for *_, one in nodes]
     return {
         "type": "scatter", "mode": "markers+text", "x": [node[0] for node in nodes], "y": [node[1] for node in nodes],
-        "text": labels, "textposition": [sides.get(node[0], "top center") for node in nodes],
-        "hovertext": hover, "hoverinfo": "text", "marker": marks, "cliponaxis": False,
+        "text": [name + rate for name, (rate, _) in zip(names, found, strict=True)],
+        "textposition": [sides.get(node[0], "top center") for node in nodes],
+        "hovertext": [name + words for name, (_, words) in zip(names, found, strict=True)],
+        "hoverinfo": "text", "marker": marks, "cliponaxis": False,
     }  # fmt: skip
 
 
 def _graph(
-    traces: list[Record], columns: Sequence[str], height: float, *, title: str, subtitle: str, **options: Any
-) -> Figure:
-    """Nodes in columns, named at the top."""
+    traces: list[Record], columns: Sequence[str], height: float, title: str, subtitle: str, **options: Any
+) -> theme.Figure:
     hidden = {"showgrid": False, "zeroline": False, "showline": False}
     return theme.figure(
         traces,
-        title={"text": title, "subtitle": {"text": subtitle}},
-        xaxis={"tickvals": list(range(len(columns))), "ticktext": list(columns), "side": "top",
-               "range": [-0.4, len(columns) - 0.6], **hidden},
+        title,
+        subtitle,
+        xaxis={**theme.positions(columns), "side": "top", "range": [-0.4, len(columns) - 0.6], "showline": False},
         yaxis={"showticklabels": False, "range": [height + 0.1, -0.6], **hidden},
         showlegend=False,
         hovermode="closest",
         height=180 + ROW * height,
         margin={"l": 20, "r": 20, "t": 110, "b": 20},
         **options,
-    )  # fmt: skip
+    )
 
 
 def _bend(start: tuple[int, float], end: tuple[int, float]) -> tuple[Floats, Floats]:
-    """A curve that leaves and arrives level."""
     along = np.linspace(0, 1, BEND)
     return start[0] + (end[0] - start[0]) * along, start[1] + (end[1] - start[1]) * (1 - np.cos(np.pi * along)) / 2
 
 
 def _spread(count: int, height: float) -> list[float]:
-    """Places of so many nodes over the height, evenly."""
     return [(place + 0.5) * height / count for place in range(count)]
 
 
@@ -239,26 +209,9 @@ def _ordered(names: Any, order: Sequence[str]) -> list[str]:
     return sorted(set(names), key=list(order).index)
 
 
-def _colour(rate: float) -> str:
-    """The colour of a robustness: lines cannot take it from the axis of colours."""
-    from plotly.colors import sample_colorscale
-
-    return str(sample_colorscale([list(stop) for stop in theme.SCALE], [float(np.clip(rate, 0, 1))])[0])
-
-
-def _at(rates: Rates, place: int) -> Rates:
+def _at(rates: Rates, place: int | tuple[int, int]) -> Rates:
     return Rates(float(rates.rate[place]), float(rates.low[place]), float(rates.high[place]))
 
 
-def _estimate(rates: Rates, cell: tuple[int, int]) -> str:
-    return theme.estimate_text(rates.rate[cell], rates.low[cell], rates.high[cell])
-
-
-def _words(rates: Rates) -> str:
-    return theme.estimate_text(rates.rate, rates.low, rates.high)
-
-
-def _two_lines(rates: Rates, cell: tuple[int, int]) -> str:
-    if np.isnan(rates.rate[cell]):
-        return "?"
-    return f"<b>{rates.rate[cell]:.2f}</b>  {rates.low[cell]:.2f} … {rates.high[cell]:.2f}"
+def _words(one: Rates) -> str:
+    return theme.estimate_text(one.rate, one.low, one.high)

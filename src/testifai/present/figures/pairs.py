@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +15,6 @@ from testifai.support.types import Floats, Record
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.lowest_tests import Mask
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 MOST_AXES = 6  # that a page has room for
 FEW_AXES = 3  # up to which every cell has its number written in
 MOST_WRITTEN = 8  # levels per axis, likewise
@@ -26,6 +22,12 @@ HEIGHT = {1: 420, 2: 560, 3: 680}  # of more axes that of most
 TALLEST = 860
 GAP = 0.012  # between panels, as a share of the figure
 BARS = 92  # pixels below the panels, for the names of the axes and the two bars of colours
+# An upright axis of rates, its numbers inside the panel.
+RATES = {
+    "range": [-0.05, 1.05], "tickformat": ".1f", "zeroline": False, "tickvals": [0, 0.5, 1],
+    "ticktext": ["0", ".5", "1"], "showticklabels": True, "ticklabelposition": "inside", "tickfont": {"size": 9},
+    "showgrid": True,
+}  # fmt: skip
 
 
 def pairs(
@@ -35,20 +37,11 @@ def pairs(
     query: str | None = None,
     chosen: Mask | None = None,
     dark: bool = False,
-) -> Figure:
+) -> theme.Figure:
     """A panel for each pair of axes, of all tests or of those that a query selects, which `chosen` are.
 
-    Below the diagonal the mean over the other axes, above it half the width of its 95 % interval, on it the mean over
-    all other axes with its interval. Of more than six axes, those along which the estimates differ most. `customdata`
-    of a cell is the id of its first test.
-
-    >>> import testifai as ta
-    >>> rows = np.linspace(0, 1, 40)[:, None]
-    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1, 0.5])
-    >>> model = lambda x: (x[:, 0] > 0.5).astype(int)
-    >>> tomogram = ta.scan(model, (rows, model(rows)), ta.Space({"up": shift, "on": shift}), strategy="full")
-    >>> [trace.type for trace in pairs(tomogram).data]
-    ['scatter', 'scatter', 'heatmap', 'heatmap', 'scatter', 'scatter']
+    Below the diagonal the mean over the other axes, above it half the width of its 95 % interval, on it each axis. Of
+    more than six axes, those along which the estimates differ most. `customdata` of a cell is its first test's id.
     """
     by_axis = tomogram.by_severity(query)
     names = steepest(by_axis) if axes is None else [tomogram.space[name].name for name in axes]
@@ -66,13 +59,11 @@ def pairs(
             traces += [matrix.cells(row, column, seen, seen.estimate), matrix.cells(column, row, seen, half)]
     return theme.figure(
         traces,
+        f"{theme.plain(tomogram.settings.quantity)} over pairs of axes",
+        _subtitle(tomogram, names, chose=axes is None, whole=chosen is None),
         dark=dark,
-        title={
-            "text": f"{theme.plain(tomogram.settings.quantity)} over pairs of axes",
-            "subtitle": {"text": _subtitle(tomogram, names, chose=axes is None, whole=chosen is None)},
-        },
         showlegend=False,
-        height=matrix.height,
+        height=HEIGHT.get(len(names), TALLEST),
         margin={"l": 60, "r": 20, "t": 70, "b": BARS + 40},
         **matrix.layout(widest),
     )
@@ -110,136 +101,89 @@ def _subtitle(tomogram: Tomogram, names: Sequence[str], *, chose: bool, whole: b
 
 @dataclass(frozen=True)
 class _Matrix:
-    """Where the panels are: rows from top to bottom, columns from left to right, an axis of the space for each."""
+    """A square of panels: rows from top to bottom, columns from left to right, an axis of the space for each."""
 
     tomogram: Tomogram
     names: Sequence[str]
 
-    @property
-    def count(self) -> int:
-        return len(self.names)
-
-    @property
-    def height(self) -> int:
-        return HEIGHT.get(self.count, TALLEST)
-
     def levels(self, place: int) -> tuple[int, ...]:
         return self.tomogram.space[self.names[place]].severities
 
-    def suffix(self, row: int, column: int) -> str:
-        """Of the panel's own two axes, as plotly numbers them."""
-        number = row * self.count + column + 1
-        return "" if number == 1 else str(number)
-
     def on(self, row: int, column: int) -> dict[str, str]:
-        suffix = self.suffix(row, column)
+        """The axes of a panel, as plotly names them."""
+        number = row * len(self.names) + column + 1
+        suffix = "" if number == 1 else str(number)
         return {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
 
     def curve(self, place: int, answers: dict[int, Answer]) -> list[Record]:
         """The mean for each severity of an axis, with its interval."""
-        levels = self.levels(place)
+        name, levels, colour = self.names[place], self.levels(place), theme.SERIES[0]
         x = [float(levels.index(severity)) for severity in answers]
-        found = list(answers.values())
-        colour = theme.SERIES[0]
-        shaded = band(x, [one.low for one in found], [one.high for one in found], colour, self.names[place])
-        line = {
-            "type": "scatter", "mode": "lines+markers", "x": x, "y": [one.robustness for one in found],
-            "line": {"color": colour, "width": 2}, "marker": {"size": 6}, "hoverinfo": "text",
-            "hovertext": [
-                f"{self.names[place]} {severity}<br>{theme.estimate_text(one.robustness, one.low, one.high)}"
-                f"<br>mean of {one.tests:,} tests"
-                for severity, one in answers.items()
-            ],
-        }  # fmt: skip
-        return [{**trace, **self.on(place, place)} for trace in (shaded, line)]
+        estimates = [(one.robustness, one.low, one.high) for one in answers.values()]
+        middle, low, high = zip(*estimates, strict=True)
+        words = [
+            f"{name} {severity}<br>{theme.estimate_text(*numbers)}<br>mean of {one.tests:,} tests"
+            for (severity, one), numbers in zip(answers.items(), estimates, strict=True)
+        ]
+        line = theme.line(x, middle, words, colour, size=6, width=2)
+        return [{**trace, **self.on(place, place)} for trace in (band(x, low, high, colour, name), line)]
 
     def cells(self, row: int, column: int, seen: Projection, values: Floats) -> Record:
-        """A panel of cells; above the diagonal the axes have changed places."""
+        """A panel of cells; above the diagonal the axes are swapped."""
         above = column > row
-        shape = values.shape
-        words = [
-            [seen.describe((i, j)) if seen.tests[i, j] else "not selected" for j in range(shape[1])]
-            for i in range(shape[0])
-        ]
-        kept = [values, seen.first, np.array(words, object)]
+        kept = [values, seen.first, np.array(seen.hovertext(), object)]
         shown, first, hover = (one.T if above else one for one in kept)
-        written = self.count <= FEW_AXES and max(shape) <= MOST_WRITTEN
         form = "±%.2f" if above else "%.2f"
-        return {
-            "type": "heatmap",
-            "x": list(range(shown.shape[1])),
-            "y": list(range(shown.shape[0])),
-            "z": shown,
-            "customdata": first,
-            "hovertext": hover.tolist(),
-            "hoverinfo": "text",
-            "text": [["" if math.isnan(value) else form % value for value in line] for line in shown.tolist()],
-            "texttemplate": "%{text}" if written else "",
-            "coloraxis": "coloraxis2" if above else "coloraxis",
-            "xgap": 1,
-            "ygap": 1,
+        return theme.cells(
+            shown,
+            [["" if math.isnan(value) else form % value for value in line] for line in shown.tolist()],
+            hover.tolist(),
+            written=len(self.names) <= FEW_AXES and max(values.shape) <= MOST_WRITTEN,
+            customdata=first,
+            coloraxis="coloraxis2" if above else "coloraxis",
+            xgap=1,
+            ygap=1,
             **self.on(row, column),
-        }
+        )
 
     def layout(self, widest: float) -> Record:
-        """Axes of the panels, and the bars of colours below them."""
-        axes: Record = {}
-        for row in range(self.count):
-            for column in range(self.count):
-                suffix = self.suffix(row, column)
-                axes[f"xaxis{suffix}"] = self._side(column, column, suffix, "y", named=row == self.count - 1)
-                vertical = self._side(self.count - 1 - row, row, suffix, "x", named=column == 0)
+        """Axes of the panels, and the colour bars below them."""
+        from plotly.subplots import make_subplots
+
+        spacing = {"horizontal_spacing": GAP, "vertical_spacing": GAP}
+        axes: Record = make_subplots(len(self.names), len(self.names), **spacing).layout.to_plotly_json()
+        del axes["template"]
+        for row in range(len(self.names)):
+            for column in range(len(self.names)):
+                x, y = (name.replace("x", "xaxis").replace("y", "yaxis") for name in self.on(row, column).values())
+                axes[x] |= self._side(column, named=row == len(self.names) - 1)
+                axes[y] |= self._side(row, named=column == 0)
                 if row == column:
-                    vertical = {**vertical, **self._rates(vertical["title"])}
-                elif row == 0 and column == self.count - 1:
-                    # At the left of the first row stand rates.
-                    vertical = {**vertical, "side": "right", "showticklabels": True}
-                axes[f"yaxis{suffix}"] = vertical
-        if self.count == 1:
+                    axes[y] |= RATES
+                elif row == 0 and column == len(self.names) - 1:
+                    axes[y] |= {"side": "right", "showticklabels": True}  # the first row has rates on its left
+        if len(self.names) == 1:
             return axes
-        robustness = theme.robustness_colours(self.tomogram.settings.quantity)
-        doubt = theme.uncertainty_colours(max(widest, 0.01))
+        quantity = self.tomogram.settings.quantity
         return {
             **axes,
-            "coloraxis": {**robustness, "colorbar": self._bar(robustness, 0.0, self.tomogram.settings.quantity)},
-            "coloraxis2": {**doubt, "colorbar": self._bar(doubt, 0.54, "± (95 % interval)")},
+            "coloraxis": self._colours(theme.robustness_colours(quantity), 0.0, quantity),
+            "coloraxis2": self._colours(theme.uncertainty_colours(max(widest, 0.01)), 0.54, "± (95 % interval)"),
         }
 
-    def _side(self, slot: int, place: int, suffix: str, anchor: str, *, named: bool) -> Record:
-        """One side of a panel; names and severities stand at the edges of the figure only."""
-        each = (1 - GAP * (self.count - 1)) / self.count
+    def _side(self, place: int, *, named: bool) -> Record:
         levels = self.levels(place)
-        start = slot * (each + GAP)
-        return {
-            "domain": [start, min(1.0, start + each)],
-            "anchor": f"{anchor}{suffix}",
-            "tickvals": list(range(len(levels))),
-            "ticktext": list(map(str, levels)),
-            "range": [-0.5, len(levels) - 0.5],
-            "showgrid": False,
-            "zeroline": False,
-            "showticklabels": named,
-            "title": self._title(self.names[place] if named else ""),
-        }
+        text = theme.plain(self.names[place] if named else "")
+        title: Record = {"text": text, "standoff": 6}
+        if len(self.names) > FEW_AXES:  # little room: smaller, on several lines
+            title |= {"text": text.replace("_", "_<br>"), "font": {"size": 11}}
+        range_ = [-0.5, len(levels) - 0.5]
+        return {**theme.positions(levels), "range": range_, "showticklabels": named, "title": title}
 
-    def _rates(self, title: Record) -> Record:
-        """What differs of an upright side along which rates stand: the numbers are inside."""
-        return {
-            **theme.rate_axis(), "title": title, "tickvals": [0, 0.5, 1], "ticktext": ["0", ".5", "1"],
-            "showticklabels": True, "ticklabelposition": "inside", "tickfont": {"size": 9}, "showgrid": True,
-            "range": [-0.05, 1.05],
-        }  # fmt: skip
-
-    def _bar(self, colours: Record, start: float, title: str) -> Record:
-        return {
+    def _colours(self, colours: Record, start: float, title: str) -> Record:
+        bar = {
             **colours["colorbar"], "orientation": "h", "x": start, "xanchor": "left", "len": 0.46, "nticks": 5,
             "y": 0, "yref": "container", "yanchor": "bottom",
             "title": {"text": theme.plain(title), "side": "bottom"},
         }  # fmt: skip
-
-    def _title(self, name: str) -> Record:
-        """The name of an axis, smaller and on several lines where there is little room."""
-        text = theme.plain(name)
-        if self.count <= FEW_AXES:
-            return {"text": text, "standoff": 6}
-        return {"text": text.replace("_", "_<br>"), "standoff": 6, "font": {"size": 11}}
+        return {**colours, "colorbar": bar}

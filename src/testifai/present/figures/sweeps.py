@@ -1,4 +1,4 @@
-"""Sweeps that a run file holds beside its tests, as curves of accuracy over level."""
+"""Sweeps as curves of accuracy over level."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from testifai.data.image_io import write_picture
 from testifai.present import theme
@@ -18,8 +17,7 @@ from testifai.support.optional_imports import cv2
 from testifai.support.types import RecordLike
 from testifai.sweeps.result import Sweep
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+MOST_CROSSINGS = 4
 
 Picture = NDArray[np.uint8]
 Colour = tuple[int, int, int]
@@ -37,32 +35,67 @@ UNCERTAIN: Colour = (252, 228, 180)
 
 
 def draw(sweep: Sweep, path: str | PathLike[str]) -> None:
-    """Write the picture as .png or .jpg."""
+    """Draw a sweep into a .png or .jpg file."""
     write_picture(Path(path), lambda: compose(sweep), field="plot")
 
 
 def compose(sweep: Sweep) -> Picture:
-    """The picture as an RGB image."""
-    sheet = _Sheet(sweep.span)
-    # A stretch narrower than a few pixels would not be seen; what is shaded is then a little wider than it is.
+    """The picture as an RGB image; levels may run downwards."""
+    image: Picture = np.full((HEIGHT * FINE, WIDTH * FINE, 3), 255, np.uint8)
+    first, last = sweep.span
+
+    def points(levels: ArrayLike, accuracies: ArrayLike) -> NDArray[np.int32]:
+        x = LEFT + (np.asarray(levels) - first) / (last - first) * (WIDTH - LEFT - RIGHT)
+        y = TOP + (1 - np.clip(np.nan_to_num(accuracies), 0, 1)) * (HEIGHT - TOP - BOTTOM)
+        return np.asarray(np.rint(FINE * np.stack(np.broadcast_arrays(x, y), axis=-1)), np.int32)
+
+    def line(places: NDArray[np.int32], colour: Colour, width: int) -> None:
+        cv2.polylines(image, [places], False, colour, width * FINE, cv2.LINE_AA)
+
+    def text(text: str, x: int, y: int, *, scale: float = 0.5, colour: Colour = INK, anchor: float = 0) -> None:
+        font, size = cv2.FONT_HERSHEY_SIMPLEX, scale * FINE
+        width = cv2.getTextSize(text, font, size, FINE)[0][0]
+        cv2.putText(image, text, (int(x - width * anchor // 1), y), font, size, colour, FINE, cv2.LINE_AA)
+
     for start, end in sweep.uncertain:
-        sheet.shade(start, end)
-    sheet.axes()
+        (left, top), (right, bottom) = points([start, end], [1, 0]).tolist()
+        spare = max(0, 3 * FINE - (right - left)) // 2  # a stretch narrower than a few pixels would not be seen
+        image[top:bottom, left - spare : right + spare + 1] = UNCERTAIN
+    for accuracy in ticks(0, 1, 5):
+        grid = points([first, last], accuracy)
+        line(grid, FAINT, 1)
+        text(f"{accuracy:g}", FINE * (LEFT - 10), int(grid[0, 1]) + 5 * FINE, anchor=1)
+    for level in ticks(min(sweep.span), max(sweep.span)):
+        mark = points([level, level], 0)
+        mark[1, 1] += 6 * FINE
+        line(mark, INK, 1)
+        text(f"{level:g}", int(mark[0, 0]), int(mark[0, 1]) + 24 * FINE, anchor=0.5)
+    corners = points([first, first, last], [1, 0, 0])
+    line(corners, INK, 1)
+    text("level", int(corners[1:, 0].sum()) // 2, FINE * (HEIGHT - 16), anchor=0.5)
+    text("accuracy", 16 * FINE, FINE * (TOP - 14))
     if len(sweep.levels):
-        sheet.band(sweep.levels, sweep.lows, sweep.highs)
-        sheet.line(sweep.levels, sweep.accuracies, CURVE, 2)
-    sheet.line(np.array(sweep.span), np.full(2, sweep.threshold), THRESHOLD, 2)
-    sheet.dots(sweep.levels, sweep.accuracies)
-    sheet.titles(*_titles(sweep), f"threshold {sweep.threshold:g}")
-    return np.asarray(cv2.resize(sheet.image, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA), np.uint8)
+        outline = np.concatenate([points(sweep.levels, sweep.lows), points(sweep.levels, sweep.highs)[::-1]])
+        shaded = image.copy()
+        cv2.fillPoly(shaded, [outline], BAND, cv2.LINE_AA)
+        np.minimum(image, shaded, out=image)  # the shading below stays visible
+        line(points(sweep.levels, sweep.accuracies), CURVE, 2)
+    line(points(sweep.span, sweep.threshold), THRESHOLD, 2)
+    for place in points(sweep.levels, sweep.accuracies).tolist():
+        cv2.circle(image, place, 5 * FINE, (255, 255, 255), -1, cv2.LINE_AA)
+        cv2.circle(image, place, 4 * FINE, CURVE, -1, cv2.LINE_AA)
+    bound = "" if math.isnan(sweep.bound) else f" +/- {100 * sweep.bound:.2f}"
+    spent = f", {sweep.inferences:,} inferences" if sweep.inferences else ""
+    sure = f", {100 * sweep.confidence:g} % confidence" if sweep.confidence is not None else ""
+    title = f"{sweep.name or 'accuracy'}: robustness {100 * sweep.robustness:.2f}{bound} %"
+    text(title, 16 * FINE, 30 * FINE, scale=0.66)
+    text(f"{sweep.method}, {sweep.evaluations} levels{spent}{sure}", 16 * FINE, 52 * FINE)
+    text(f"threshold {sweep.threshold:g}", FINE * (WIDTH - RIGHT), 52 * FINE, colour=THRESHOLD, anchor=1)
+    return np.asarray(cv2.resize(image, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA), np.uint8)
 
 
 def ticks(low: float, high: float, most: int = 8) -> list[float]:
-    """Round numbers from low to high, at most so many steps.
-
-    >>> ticks(0, 1)
-    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    """
+    """Round numbers from low to high, with at most `most` steps."""
     raw = (high - low) / most
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(size * power for size in (1, 2, 5, 10) if size * power >= raw * (1 - 1e-9))
@@ -70,112 +103,25 @@ def ticks(low: float, high: float, most: int = 8) -> list[float]:
     return [round(place * step, 12) for place in range(first, last + 1)]
 
 
-def _titles(sweep: Sweep) -> tuple[str, str]:
-    bound = "" if math.isnan(sweep.bound) else f" +/- {100 * sweep.bound:.2f}"
-    first = f"{sweep.name or 'accuracy'}: robustness {100 * sweep.robustness:.2f}{bound} %"
-    spent = f", {sweep.inferences:,} inferences" if sweep.inferences else ""
-    sure = f", {100 * sweep.confidence:g} % confidence" if sweep.confidence is not None else ""
-    return first, f"{sweep.method}, {sweep.evaluations} levels{spent}{sure}"
-
-
-class _Sheet:
-    """A white sheet with two axes; levels may run downwards."""
-
-    def __init__(self, span: tuple[float, float]) -> None:
-        self.span = span
-        self.image: Picture = np.full((HEIGHT * FINE, WIDTH * FINE, 3), 255, np.uint8)
-
-    def x(self, level: float) -> int:
-        share = (level - self.span[0]) / (self.span[1] - self.span[0])
-        return round(FINE * (LEFT + share * (WIDTH - LEFT - RIGHT)))
-
-    def y(self, accuracy: float) -> int:
-        shown = min(1.0, max(0.0, accuracy))
-        return round(FINE * (TOP + (1 - shown) * (HEIGHT - TOP - BOTTOM)))
-
-    def shade(self, start: float, end: float) -> None:
-        left, right = self.x(start), self.x(end)
-        spare = max(0, 3 * FINE - (right - left)) // 2
-        self.image[self.y(1) : self.y(0), left - spare : right + spare + 1] = UNCERTAIN
-
-    def axes(self) -> None:
-        for accuracy in ticks(0, 1, 5):
-            self._stroke([(self.x(self.span[0]), self.y(accuracy)), (self.x(self.span[1]), self.y(accuracy))], FAINT, 1)
-            self.text(f"{accuracy:g}", FINE * (LEFT - 10), self.y(accuracy) + 5 * FINE, anchor="right")
-        for level in ticks(min(self.span), max(self.span)):
-            self._stroke([(self.x(level), self.y(0)), (self.x(level), self.y(0) + 6 * FINE)], INK, 1)
-            self.text(f"{level:g}", self.x(level), self.y(0) + 24 * FINE, anchor="middle")
-        corners = [(self.span[0], 1), (self.span[0], 0), (self.span[1], 0)]
-        self._stroke([(self.x(level), self.y(accuracy)) for level, accuracy in corners], INK, 1)
-        self.text("level", (self.x(self.span[0]) + self.x(self.span[1])) // 2, FINE * (HEIGHT - 16), anchor="middle")
-        self.text("accuracy", 16 * FINE, FINE * (TOP - 14))
-
-    def band(self, levels: Any, lows: Any, highs: Any) -> None:
-        """What the intervals of the accuracies leave open."""
-        edge = [*zip(levels, lows, strict=True), *reversed(list(zip(levels, highs, strict=True)))]
-        outline = np.array([(self.x(level), self.y(accuracy)) for level, accuracy in edge], np.int32)
-        plain = self.image.copy()
-        cv2.fillPoly(plain, [outline], BAND, cv2.LINE_AA)
-        # The shading below stays visible.
-        self.image = np.minimum(self.image, plain)
-
-    def line(self, levels: Any, accuracies: Any, colour: Colour, width: int) -> None:
-        places = [(self.x(level), self.y(value)) for level, value in zip(levels, accuracies, strict=True)]
-        self._stroke(places, colour, width)
-
-    def dots(self, levels: Any, accuracies: Any) -> None:
-        for level, accuracy in zip(levels, accuracies, strict=True):
-            place = self.x(level), self.y(accuracy)
-            cv2.circle(self.image, place, 5 * FINE, (255, 255, 255), -1, cv2.LINE_AA)
-            cv2.circle(self.image, place, 4 * FINE, CURVE, -1, cv2.LINE_AA)
-
-    def titles(self, first: str, second: str, threshold: str) -> None:
-        self.text(first, 16 * FINE, 30 * FINE, scale=0.66)
-        self.text(second, 16 * FINE, 52 * FINE)
-        self.text(threshold, FINE * (WIDTH - RIGHT), 52 * FINE, colour=THRESHOLD, anchor="right")
-
-    def text(
-        self, text: str, x: int, y: int, *, scale: float = 0.5, colour: Colour = INK, anchor: str = "left"
-    ) -> None:
-        font, size = cv2.FONT_HERSHEY_SIMPLEX, scale * FINE
-        width = cv2.getTextSize(text, font, size, FINE)[0][0]
-        start = x - {"left": 0, "middle": width // 2, "right": width}[anchor]
-        cv2.putText(self.image, text, (start, y), font, size, colour, FINE, cv2.LINE_AA)
-
-    def _stroke(self, places: list[tuple[int, int]], colour: Colour, width: int) -> None:
-        cv2.polylines(self.image, [np.array(places, np.int32)], False, colour, width * FINE, cv2.LINE_AA)
-
-
-def sweep_curves(name: str, found: Sequence[RecordLike], *, dark: bool = False) -> Figure:
-    """The accuracy of one perturbation over its level, with the thresholds and the levels that are not settled.
-
-    >>> from testifai.sweeps import sweep
-    >>> found = sweep(lambda level: 1 - level / 2, 0, 1).as_dict()
-    >>> sweep_curves("linear", [found]).layout.xaxis.title.text
-    'level'
-    """
-    traces = []
+def sweep_curves(name: str, found: Sequence[RecordLike], *, dark: bool = False) -> theme.Figure:
+    """The accuracy of one perturbation over its level, with the thresholds and the levels that are not settled."""
     one = max(found, key=lambda sweep: len(sweep["levels"]))  # the same levels serve all thresholds
-    levels, accuracies = one["levels"], _numbers(one["accuracies"])
-    lows, highs = _numbers(one["lows"]), _numbers(one["highs"])
-    traces.append(band(levels, lows, highs, theme.SERIES[0], name))
+    levels = one["levels"]
+    accuracies, lows, highs = (np.array(one[key], float).tolist() for key in ("accuracies", "lows", "highs"))
     words = [
-        f"level {level:.4g}<br>{theme.estimate_text(a, lo, hi)}"
-        for level, a, lo, hi in zip(levels, accuracies, lows, highs, strict=True)
+        f"level {level:.4g}<br>{theme.estimate_text(*numbers)}"
+        for level, *numbers in zip(levels, accuracies, lows, highs, strict=True)
     ]
-    traces.append(
-        {
-            "type": "scatter", "mode": "lines+markers", "x": levels, "y": accuracies, "hovertext": words,
-            "hoverinfo": "text", "line": {"color": theme.SERIES[0]}, "marker": {"size": 5}, "showlegend": False,
-        }
-    )  # fmt: skip
+    colour, limit = theme.SERIES[:2]
+    line = theme.line(levels, accuracies, words, colour, size=5, width=2, showlegend=False)
     shapes = []
     for sweep in found:
+        threshold = sweep["threshold"]
         shapes.append(
             {
-                "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": sweep["threshold"], "y1": sweep["threshold"],
-                "line": {"color": theme.SERIES[1], "width": 1.5, "dash": "dash"},
-                "label": {"text": f"{sweep['threshold']:g}", "textposition": "end", "font": {"color": theme.SERIES[1]}},
+                "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": threshold, "y1": threshold,
+                "line": {"color": limit, "width": 1.5, "dash": "dash"},
+                "label": {"text": f"{threshold:g}", "textposition": "end", "font": {"color": limit}},
             }
         )  # fmt: skip
         shapes += [
@@ -186,22 +132,18 @@ def sweep_curves(name: str, found: Sequence[RecordLike], *, dark: bool = False) 
             for start, end in sweep["uncertain"]
         ]  # fmt: skip
     return theme.figure(
-        traces,
+        [band(levels, lows, highs, colour, name), line],
+        theme.plain(name),
+        "accuracy over the level; shaded: not settled",
         dark=dark,
-        title={"text": theme.plain(name), "subtitle": {"text": "accuracy over the level; shaded: not settled"}},
         xaxis={"title": {"text": "level"}, "range": list(one["span"]), "zeroline": False},
         yaxis=theme.rate_axis("accuracy"),
         shapes=shapes,
-        margin={"l": 60, "r": 20, "t": 70, "b": 50},
     )
 
 
 def sweep_text(found: RecordLike) -> str:
-    """A sweep's result in words.
-
-    >>> sweep_text({"threshold": 0.8, "robustness": 0.4, "bound": 0.01, "inferences": 1200, "evaluations": 20})
-    'accuracy is at least 0.8 on 40.0 % ± 1.0 of the levels (20 levels, 1,200 inferences)'
-    """
+    """A sweep's result in words."""
     bound = "" if found["bound"] is None else f" ± {100 * found['bound']:.1f}"
     return (
         f"accuracy is at least {found['threshold']:g} on {100 * found['robustness']:.1f} %{bound} of the levels "
@@ -209,5 +151,7 @@ def sweep_text(found: RecordLike) -> str:
     )
 
 
-def _numbers(values: Sequence[float | None]) -> list[float]:
-    return [math.nan if value is None else float(value) for value in values]
+def crossed(levels: Sequence[float]) -> str:
+    """The levels at which accuracy crosses the threshold."""
+    shown = ", ".join(f"{level:.4g}" for level in levels[:MOST_CROSSINGS])
+    return shown + (" …" if len(levels) > MOST_CROSSINGS else "" if shown else "never")

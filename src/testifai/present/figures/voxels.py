@@ -1,38 +1,21 @@
-"""The voxel view of a region (TestifAI, Figure 5): a cube for each test, coloured by robustness.
-
-The larger a cube, the more of it rests on its own trials: three sizes, since shades of a colour could not be told from
-robustness.
-"""
+"""The voxel view of a region (TestifAI, Figure 5): a cube for each test, larger the more of it was measured."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.present import theme
-from testifai.present.figures.heatmaps import (
-    MEASURED,
-    PART,
-    PREDICTED,
-    SOURCES,
-    UNKNOWN,
-    Projection,
-    others_text,
-    project,
-)
+from testifai.present.figures import heatmaps
+from testifai.present.figures.heatmaps import SOURCES, Projection, others_text, project
 from testifai.support.types import Record
 from testifai.tomogram import Tomogram
 from testifai.tomogram.lowest_tests import Mask
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
-
-SIDE = {MEASURED: 0.74, PART: 0.58, PREDICTED: 0.38}  # of a cube, as a share of a cell
+SIDE = {heatmaps.MEASURED: 0.74, heatmaps.PART: 0.58, heatmaps.PREDICTED: 0.38}  # of a cube, as a share of a cell
 
 CORNERS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) / 2
 # Two triangles for each of the six faces, as places of `CORNERS`.
@@ -51,56 +34,41 @@ def voxels(
     at: Mapping[str, int] | None = None,
     chosen: Mask | None = None,
     dark: bool = False,
-) -> Figure:
-    """Robustness over three axes; the first three unless others are named.
+) -> theme.Figure:
+    """Robustness over three axes, the first three by default; other axes are fixed by `at` or averaged over.
 
-    Other axes are fixed by `at` or averaged over. `chosen` are the tests of the region to show, as `tomogram.select`
-    gives them; the rest of the space is dots. `customdata` of a corner is the id of its cell's first test.
-
-    >>> import testifai as ta
-    >>> rows = np.linspace(0, 1, 40)[:, None]
-    >>> shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0.0, 0.1])
-    >>> space = ta.Space({"a": shift, "b": shift, "c": shift})
-    >>> tomogram = ta.scan(lambda x: x[:, 0] > 0.5, (rows, (rows[:, 0] > 0.5).astype(int)), space, strategy="full")
-    >>> view = voxels(tomogram, chosen=tomogram.query_engine.select("c == 1"))
-    >>> view.data[0].name, len(view.data[0].intensity) // 8
-    ('measured', 4)
+    Tests that are not `chosen` are dots. `customdata` of a corner is the id of its cell's first test.
     """
     names = tuple(tomogram.space.names[:3] if axes is None else axes)
     if len(names) != 3 or len(set(names)) != 3:
         raise InputError(f"axes: a voxel view needs three different axes, got {', '.join(names) or 'none'}")
     seen = project(tomogram, names, at=at, chosen=chosen)
-    cells = np.argwhere((seen.tests > 0) & (seen.source != UNKNOWN))
+    cells = np.argwhere((seen.tests > 0) & (seen.source != heatmaps.UNKNOWN))
     kinds = seen.source[tuple(cells.T)]
-    traces = []
-    for kind in (MEASURED, PART, PREDICTED):
-        some = cells[kinds == kind]
-        if len(some):
-            traces.append(_cubes(seen, some, kind))
-    rest = np.argwhere((seen.tests == 0) | (seen.source == UNKNOWN))
+    groups = {kind: cells[kinds == kind] for kind in SIDE}
+    traces = [_cubes(seen, group, kind) for kind, group in groups.items() if len(group)]
+    rest = np.argwhere((seen.tests == 0) | (seen.source == heatmaps.UNKNOWN))
     if len(rest):
-        traces.append(_dots(rest))
-    others = others_text(tomogram.space, names, at, whole=chosen is None)
+        x, y, z = rest.T
+        marker = {"size": 2, "color": theme.NEUTRAL, "opacity": 0.6}
+        traces.append(
+            {"type": "scatter3d", "name": "not selected", "mode": "markers", "x": x, "y": y, "z": z, "marker": marker,
+             "hoverinfo": "skip"}
+        )  # fmt: skip
+    sides = {
+        f"{side}axis": {
+            "title": {"text": name}, "tickvals": list(range(len(levels))), "ticktext": list(map(str, levels)),
+            "range": [-0.7, len(levels) - 0.3],
+        }
+        for side, name, levels in zip("xyz", names, seen.levels, strict=True)
+    }  # fmt: skip
+    camera = {"eye": {"x": 1.4, "y": -1.5, "z": 0.8}, "center": {"x": 0, "y": 0, "z": -0.14}}
     return theme.figure(
         traces,
+        f"{theme.plain(tomogram.settings.quantity)} over {', '.join(names)}",
+        others_text(tomogram.space, names, at, whole=chosen is None),
         dark=dark,
-        title={
-            "text": f"{theme.plain(tomogram.settings.quantity)} over {', '.join(names)}",
-            "subtitle": {"text": others},
-        },
-        scene={
-            **{
-                f"{side}axis": {
-                    "title": {"text": name},
-                    "tickvals": list(range(len(levels))),
-                    "ticktext": list(map(str, levels)),
-                    "range": [-0.7, len(levels) - 0.3],
-                }
-                for side, name, levels in zip("xyz", names, seen.levels, strict=True)
-            },
-            "aspectmode": "cube",
-            "camera": {"eye": {"x": 1.4, "y": -1.5, "z": 0.8}, "center": {"x": 0, "y": 0, "z": -0.14}},
-        },
+        scene={**sides, "aspectmode": "cube", "camera": camera},
         coloraxis=theme.robustness_colours(tomogram.settings.quantity),
         legend={"orientation": "h", "y": -0.02, "itemsizing": "constant"},
         margin={"l": 0, "r": 0, "t": 70, "b": 0},
@@ -108,18 +76,13 @@ def voxels(
 
 
 def _cubes(seen: Projection, cells: NDArray[np.intp], kind: int) -> Record:
-    """The cubes of one kind as a mesh."""
     corners = (cells[:, None, :] + SIDE[kind] * CORNERS).astype(np.float32)  # cubes × 8 × 3
     x, y, z = corners.reshape(-1, 3).T
     triangles = (8 * np.arange(len(cells))[:, None, None] + TRIANGLES).reshape(-1, 3)
     places = tuple(cells.T)
     words = [seen.describe(tuple(cell)) for cell in cells.tolist()]
     return {
-        "type": "mesh3d",
-        "name": SOURCES[kind],
-        "x": x,
-        "y": y,
-        "z": z,
+        "type": "mesh3d", "name": SOURCES[kind], "x": x, "y": y, "z": z,
         **dict(zip("ijk", triangles.T.astype(np.int32), strict=True)),
         # By corner, not by face: what the mouse is over is then told by corner too, as `text` and `customdata` are.
         "intensity": np.repeat(seen.estimate[places].astype(np.float32), len(CORNERS)),
@@ -131,19 +94,4 @@ def _cubes(seen: Projection, cells: NDArray[np.intp], kind: int) -> Record:
         "lighting": {"ambient": 0.62, "diffuse": 0.55, "specular": 0.02, "roughness": 0.9, "fresnel": 0.0},
         "lightposition": {"x": 3000, "y": 1000, "z": 6000},
         "showlegend": True,
-    }
-
-
-def _dots(cells: NDArray[np.intp]) -> Record:
-    """The rest of the space, so that a region is seen in its place."""
-    x, y, z = cells.T
-    return {
-        "type": "scatter3d",
-        "name": "not selected",
-        "mode": "markers",
-        "x": x,
-        "y": y,
-        "z": z,
-        "marker": {"size": 2, "color": theme.NEUTRAL, "opacity": 0.6},
-        "hoverinfo": "skip",
-    }
+    }  # fmt: skip
