@@ -35,6 +35,11 @@ def resolve(given: Any, *, folder: str | Path = ".", side: Side = "both") -> Mea
 
     Such a function returns a value for each input, or one number. Relative paths start at `folder`; `side` specifies
     which texts of pairs are perturbed.
+
+    Args:
+        given: what was asked for
+        folder: where relative paths start
+        side: which texts of pairs are perturbed
     """
     made = MEASURES.make(given, folder=folder, side=side) if isinstance(given, str | Mapping) else given
     if isinstance(made, type):

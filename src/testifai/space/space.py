@@ -153,7 +153,11 @@ class Space:
         return f"Space({axes}{'; order-sensitive' if self._order_sensitive else ''}{cap})"
 
     def canonical(self, sigma: Sequence[int]) -> tuple[int, ...]:
-        """Return the configuration in full, as Python integers; InputError if it is not one of this space."""
+        """Return the configuration in full, as Python integers; InputError if it is not one of this space.
+
+        Args:
+            sigma: a configuration: severities in axis order, then places where the order of application counts
+        """
         values = [plain(value) for value in sigma] if isinstance(sigma, Iterable) else [sigma]
         k = len(self._axes)
         if len(values) not in {k, self.width}:
@@ -179,11 +183,19 @@ class Space:
         return (*severities, *map(int, places))
 
     def order(self, sigma: Sequence[int]) -> int:
-        """Return the number of axes that are not off."""
+        """Return the number of axes that are not off.
+
+        Args:
+            sigma: a configuration: severities in axis order, then places where the order of application counts
+        """
         return len(self.steps(sigma))
 
     def steps(self, sigma: Sequence[int]) -> tuple[tuple[int, int], ...]:
-        """Return what to apply, in order of application: (axis position, severity), without axes that are off."""
+        """Return what to apply, in order of application: (axis position, severity), without axes that are off.
+
+        Args:
+            sigma: a configuration: severities in axis order, then places where the order of application counts
+        """
         return self._steps(self.canonical(sigma))
 
     def _steps(self, full: Sequence[int]) -> tuple[tuple[int, int], ...]:
@@ -194,24 +206,40 @@ class Space:
         return tuple((j, full[j]) for j in active)
 
     def index(self, sigma: Sequence[int]) -> tuple[int, ...]:
-        """Return the configuration's position in an array of `shape`."""
+        """Return the configuration's position in an array of `shape`.
+
+        Args:
+            sigma: a configuration: severities in axis order, then places where the order of application counts
+        """
         if self.ranked:
             return (self.id(sigma),)
         full = self.canonical(sigma)
         return tuple(axis.severities.index(s) for axis, s in zip(self._axes, full, strict=True))
 
     def id(self, sigma: Sequence[int]) -> int:
-        """Return the configuration's number: its flat position in an array of `shape`; 0 is the clean one."""
+        """Return the configuration's number: its flat position in an array of `shape`; 0 is the clean one.
+
+        Args:
+            sigma: a configuration: severities in axis order, then places where the order of application counts
+        """
         return int(self._flat(np.array([self.canonical(sigma)], dtype=np.int64))[0])
 
     def configuration(self, id: int) -> tuple[int, ...]:  # noqa: A002 - the word for it
-        """Return the configuration with this number."""
+        """Return the configuration with this number.
+
+        Args:
+            id: a number of `id`
+        """
         if not is_whole(id) or not 0 <= id < self.size:
             raise InputError(f"id: {plain(id)!r} is not a test of this space; accepted: 0 to {self.size - 1}")
         return tuple(self._unflat(np.array([int(id)], dtype=self._whole))[0].tolist())
 
     def matrix(self, ids: ArrayLike) -> Ints:
-        """Return the configurations with these numbers, a row each: severities, then places where the order counts."""
+        """Return the configurations with these numbers, a row each: severities, then places where the order counts.
+
+        Args:
+            ids: numbers of configurations, flat positions in an array of `shape`
+        """
         # Of Python integers, NumPy makes floats if one fits 64 bits only unsigned and another only signed.
         numbers = np.asarray(ids, None if isinstance(ids, np.ndarray) else object).reshape(-1)
         if numbers.size == 0:
@@ -223,11 +251,19 @@ class Space:
         return self._unflat(numbers.astype(self._whole))
 
     def paths(self, ids: ArrayLike) -> list[tuple[tuple[int, int], ...]]:
-        """Return the steps of each of the configurations with these numbers."""
+        """Return the steps of each of the configurations with these numbers.
+
+        Args:
+            ids: numbers of configurations, flat positions in an array of `shape`
+        """
         return [self._steps(row) for row in self.matrix(ids).tolist()]
 
     def ids(self, matrix: ArrayLike) -> Ints:
-        """Return the numbers of the configurations in the rows of a matrix such as `matrix` makes."""
+        """Return the numbers of the configurations in the rows of a matrix such as `matrix` makes.
+
+        Args:
+            matrix: a configuration in each row, as `matrix` makes it
+        """
         try:
             rows = np.asarray(matrix)
         except ValueError:
@@ -264,7 +300,11 @@ class Space:
         return self._unflat(ranks) if self.ranked else self._severities(self._sequence.unrank(ranks)).T
 
     def ids_up_to(self, max_order: int | None = None) -> Ints:
-        """Return the ids of `configurations(max_order)`, in the same sequence."""
+        """Return the ids of `configurations(max_order)`, in the same sequence.
+
+        Args:
+            max_order: most perturbations at once; None: as many as there are axes
+        """
         orders = self._orders(max_order)
         total = sum(self._counts[t] for t in orders)
         _require_enumerable(total)
@@ -276,7 +316,11 @@ class Space:
         return self._as_int64(mixed_radix(positions, self.shape, self._whole))
 
     def count(self, order: int | None = None) -> int:
-        """Return the number of tests of this order; None: of all orders."""
+        """Return the number of tests of this order; None: of all orders.
+
+        Args:
+            order: how many perturbations at once; None: any number
+        """
         if order is None:
             return self.size
         return self._counts[order] if order == self._orders(order)[-1] else 0
@@ -304,7 +348,11 @@ class Space:
         return self.names if self._order_sensitive else ()
 
     def columns_of(self, matrix: ArrayLike) -> Mapping[str, Array]:
-        """Return what a query may name, of the configurations in the rows of a matrix: an array for each column."""
+        """Return what a query may name, of the configurations in the rows of a matrix: an array for each column.
+
+        Args:
+            matrix: a configuration in each row, as `matrix` makes it
+        """
         full = np.asarray(matrix).reshape(-1, np.shape(matrix)[-1])
         return self._by_name(list(full[:, : len(self._axes)].T), np.dtype(np.int64), lambda: full)
 
@@ -325,13 +373,21 @@ class Space:
         return Lazy(makers)
 
     def words(self, sigma: tuple[int, ...]) -> str:
-        """Return a configuration in words, in application order."""
+        """Return a configuration in words, in application order.
+
+        Args:
+            sigma: a configuration: severities in axis order, then places where the order of application counts
+        """
         steps = [f"{self.axes[axis].name} {severity}" for axis, severity in self.steps(sigma)]
         joint = ", then " if self.order_sensitive else ", "
         return joint.join(steps) or "clean"
 
     def severities(self, name: str) -> Ints:
-        """Return the severity of an axis, or another column, in every test, flat by configuration id."""
+        """Return the severity of an axis, or another column, in every test, flat by configuration id.
+
+        Args:
+            name: of the axis
+        """
         return np.broadcast_to(self.columns()[name], self.shape).reshape(-1).astype(np.int64)
 
     def describe(self) -> Record:
@@ -354,7 +410,11 @@ class Space:
 
     @classmethod
     def from_description(cls, description: RecordLike) -> Space:
-        """Return the described space; a perturbation whose code is not loaded (or has changed) cannot be applied."""
+        """Return the described space; a perturbation whose code is not loaded (or has changed) cannot be applied.
+
+        Args:
+            description: what `describe` made
+        """
         try:
             axes = {}
             for axis in description["axes"]:
