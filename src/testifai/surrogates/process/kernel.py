@@ -68,7 +68,7 @@ FILLED = 4  # largest ratio of products of halves to configurations
 # Effects of single axes near clean that the smooth surface does not predict: models are trained on clean inputs, so the
 # first step from them is often unlike all later ones. Their sd on the scale of eta at one step, and the number of steps
 # over which it shrinks by e.
-NEAR_CLEAN, REACH = 0.07, 2.0
+NEAR_CLEAN, REACH = 0.08, 2.0
 WIDTHS = {"length": 0.8, "step": 0.6, "scale": 0.9}  # prior sd of the logarithms
 LENGTH = 1.2
 ORDER_LENGTH = 1.2  # correlation length of E_j; an axis is 1 long
