@@ -29,12 +29,13 @@ from typing import Any
 import kept
 import numpy as np
 import one_seed
-from common import FOLDER
-from one_seed import PLANS, RATES, SURFACES
+from one_seed import PLANS, RATES, STEPS, SURFACES, near_clean
 
 LEAST, MOST = 0.93, 0.98  # a coverage below is too little, one above more than is asked for
 FEWEST = 5  # seeds that have a test of a group, below which a share says nothing
 OVERALL = ("tests", "regions", "clean")
+# Grids of the papers' tasks that are recorded with all their outcomes.
+RECORDED = [Path(__file__).parent / "grids" / f"{name}.npz" for name in ("mnist", "cifar10", "gtsrb", "driving", "qqp")]
 MARK = "<!-- coverage: {} (written by benchmarks/coverage.py) -->"
 
 
@@ -46,12 +47,13 @@ class Figure:
     spread: float  # the standard error of `covered`, over seeds
     error: float  # mean absolute
     half_width: float  # mean
+    bias: float  # mean error
 
     @classmethod
     def of(cls, tallies: Sequence[Sequence[float]]) -> Figure:
         """The figure of the tallies of some seeds."""
-        hits, of, errors, widths = np.array(tallies, float).T
-        return cls(*kept.share(hits, of), float(errors.sum() / of.sum()), float(widths.sum() / of.sum()))
+        hits, of, *sums = np.array(tallies, float).T
+        return cls(*kept.share(hits, of), *(float(one.sum() / of.sum()) for one in sums))
 
     def below(self, least: float) -> bool:
         """Whether too few intervals hold, beyond the simulation's own error."""
@@ -99,7 +101,7 @@ class Row:
         for name, one in self.figures.items():
             yield (
                 f"{head} {name:20} {one.covered:.3f} ({one.spread:.3f})  error {one.error:.4f}  "
-                f"half-width {one.half_width:.4f}  {one.verdict}".rstrip()
+                f"half-width {one.half_width:.4f}  bias {one.bias:+.4f}  {one.verdict}".rstrip()
             )
 
 
@@ -146,23 +148,24 @@ def digest(path: Path) -> str:
 
 
 def tables(rows: Sequence[Row]) -> str:
-    """All rows as two tables in Markdown: by kind of answer and order, and by the true rate."""
-    orders = sorted({name for row in rows for name in row.figures if name.startswith("order")})
-    first = [*OVERALL, "regions near 0 or 1", "the bad test", *orders]
+    """Return Markdown tables of all rows: overall, by distance from clean, by order, by true rate, near clean."""
+    orders = sorted({name for row in rows for name in row.figures if name.startswith("order") and "==" not in name})
     seeds = " or ".join(f"{count}" for count in sorted({row.seeds for row in rows}))
-    return "\n".join(
-        [
-            f"Share of the 95 % intervals that hold the truth, {seeds} seeds, standard error over seeds in brackets. "
-            f"**Bold**: below {_short(LEAST)} by more than two standard errors; *italics*: above {_short(MOST)}. Error "
-            "(mean absolute) and half-width (mean, and the largest of any seed) are those of perturbed tests.",
-            "",
-            *_table(rows, first, ("error", "half-width", "largest", "inferences"), _further),
-            "",
-            "By the true rate of the test:",
-            "",
-            *_table(rows, [f"rate {name}" for name in RATES], (), lambda row: []),
-        ]
-    )
+    parts: list[tuple[str, Sequence[str]]] = [
+        ("Tests by the sum of their severities and by order:", [*(f"severity {name}" for name in STEPS), *orders]),
+        ("Tests by their true rate:", [f"rate {name}" for name in RATES]),
+        ("Regions near clean:", ["regions near clean", *near_clean(())]),
+    ]
+    blocks = [
+        f"Coverage of the 95 % intervals, {seeds} seeds, standard error over seeds in brackets. **Bold**: below "
+        f"{_short(LEAST)} by more than two standard errors; *italics*: above {_short(MOST)}. Regions: half-spaces. "
+        "Error (mean absolute) and half-width (mean, and the largest of any seed) are of perturbed tests.",
+        "",
+        *_table(rows, [*OVERALL, "the bad test"], ("error", "half-width", "largest", "inferences"), _further),
+    ]
+    for title, groups in parts:
+        blocks += ["", title, "", *_table(rows, groups, (), lambda row: [])]
+    return "\n".join(blocks)
 
 
 def _table(rows: Sequence[Row], groups: Sequence[str], further: Sequence[str], cells: Any) -> Iterator[str]:
@@ -203,10 +206,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--surfaces", nargs="*", choices=SURFACES, default=list(SURFACES))
     parser.add_argument("--plans", nargs="*", choices=list(PLANS), default=list(PLANS))
-    parser.add_argument("--grids", type=Path, nargs="*", default=[FOLDER / "reference" / "tomography"])
+    parser.add_argument("--grids", type=Path, nargs="*", default=RECORDED)
     parser.add_argument("--grid-seeds", type=int, default=20, help="at most; fewer where there are fewer --seeds")
-    parser.add_argument("--strategies", nargs="+", default=["balanced", "adaptive"])
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.001, 0.01], help="of a grid's inferences")
+    parser.add_argument("--strategies", nargs="+", default=["adaptive"])
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.001, 0.01, 0.05], help="of a grid's inferences")
     parser.add_argument(
         "--require", type=float, help="end with 1 where tests, regions or clean fall significantly short"
     )

@@ -12,8 +12,9 @@ import testifai as ta
 from testifai.engine.plan import Work
 from testifai.errors import InputError
 from testifai.runs.outcomes import Outcomes
-from testifai.strategies.adaptive import Adaptive, risk, shared_out
+from testifai.strategies.adaptive import Adaptive, mild_first, risk
 from testifai.strategies.base import Progress
+from testifai.strategies.draws import shared_out
 from testifai.tomogram import EstimatorSettings
 
 
@@ -68,7 +69,7 @@ def test_a_raised_budget_is_not_exceeded_either(raised):
 
 @pytest.mark.parametrize("budget", [16 * 20, 16 * 300])
 def test_little_and_plenty_are_spread_evenly_at_once(budget):
-    outcomes, _, asked = run(Adaptive(), budget=budget)
+    outcomes, _, asked = run(Adaptive(focus="even"), budget=budget)
     _, trials = outcomes.counts(np.arange(16))
     assert len(asked) == 1
     assert trials[0] == min(400, budget // 2)
@@ -77,13 +78,38 @@ def test_little_and_plenty_are_spread_evenly_at_once(budget):
 
 
 def test_the_second_half_goes_where_the_error_is_largest():
-    outcomes, passed, asked = run(Adaptive(), budget=2000)
+    outcomes, passed, asked = run(Adaptive(focus="even"), budget=2000)
     assert len(asked) == 2
     _, first = outcomes.counts(np.arange(16))
     rates = passed.mean(axis=1)
     middle, ends = np.abs(rates - 0.5) < 0.3, np.minimum(rates, 1 - rates) < 0.1
     ends[0] = False  # the clean test has a share of its own
     assert first[middle].mean() > 1.2 * first[ends].mean()
+
+
+def test_mild_tests_get_more_trials():
+    assert mild_first(space(3, 2)).round(3).tolist() == [1, 0.707, 0.577, 0.707, 0.577, 0.707, 0.577, 0.707, 1]
+    outcomes, _, _ = run(Adaptive(), shape=(4, 4, 4), inputs=3000, budget=64 * 60)
+    _, trials = outcomes.counts(np.arange(1, 64))
+    steps = np.array([sum(sigma) for sigma in itertools.product(range(4), repeat=3)])[1:]
+    assert trials[steps == 1].mean() > 1.5 * trials[(steps == 4) | (steps == 5)].mean()
+    assert trials.min() > 0
+
+
+def test_a_query_in_focus_gets_half_of_the_trials():
+    query = "axis_0 == 3 and axis_1 == 3"
+    outcomes, _, _ = run(Adaptive(focus=query), inputs=4000, budget=16 * 20)
+    _, trials = outcomes.counts(np.arange(16))
+    assert trials[1:].sum() / 2 < trials[15] < trials[1:].sum() * 0.6
+
+
+@pytest.mark.parametrize(
+    ("focus", "message"),
+    [(3, 'strategy: focus: expected "mild", "even" or a query, got 3'), ("zoom > 2", "zoom"), ("order > 7", "focus")],
+)
+def test_a_focus_that_selects_nothing_is_an_error(focus, message):
+    with pytest.raises(InputError, match=message):
+        run(Adaptive(focus=focus), budget=100)
 
 
 def test_a_target_ends_the_run_once_every_half_width_is_small():

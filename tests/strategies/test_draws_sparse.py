@@ -18,9 +18,9 @@ def space(levels=6, axes=4):
     return ta.Space({f"axis_{number}": keep for number in range(axes)})
 
 
-def planned(budget, inputs=5000, made=None, **options):
+def planned(budget, inputs=5000, made=None, focus="mild", **options):
     progress = Progress(made or space(), Outcomes(inputs), budget=budget, **options)
-    work = Adaptive().propose(progress)
+    work = Adaptive(focus=focus).propose(progress)
     return work.configurations, np.array([len(places) for places in work.places])
 
 
@@ -47,7 +47,7 @@ def test_a_larger_budget_buys_trials_instead_of_ever_more_tests():
 
 
 def test_a_budget_of_a_few_inputs_per_test_is_spread_evenly():
-    tests, trials = planned(14_400)
+    tests, trials = planned(14_400, focus="even")
     assert len(tests) == 1296
     assert trials[tests == 0].tolist() == [1440]  # a tenth of it is for the clean test
     assert set(trials[tests != 0].tolist()) == {FEWEST, FEWEST + 1}

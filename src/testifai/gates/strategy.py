@@ -13,9 +13,10 @@ from testifai.gates.verdicts import Verdict, judge
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.session.session import RunProgress
 from testifai.spec.parsing import Gate
-from testifai.strategies.adaptive import FIRST, TARGET, Adaptive, Round, even, first_tests, fitted, risk, shared_out
+from testifai.strategies.adaptive import FIRST, TARGET, Adaptive, Round, first_round, first_tests, fitted, risk
 from testifai.strategies.balanced import shares
 from testifai.strategies.base import Progress
+from testifai.strategies.draws import shared_out
 from testifai.strategies.tracked_tests import TrackedTests
 from testifai.support.types import Floats
 
@@ -35,7 +36,7 @@ class GateStrategy(Adaptive):
     def _plan(self, progress: Progress, known: Outcomes, number: int) -> Round | None:
         spent, rung = known.total(), self._rung(progress, number)
         if number == 0:
-            return even(progress, rung, shares(progress, rung), self.weights)
+            return first_round(progress, rung, shares(progress, rung), self.weights)
         # The run ends at its last rung, or if no test needs more trials.
         watch = self._watched(progress, known, number)
         need = self._need(progress, known, watch, number) if rung > spent else np.zeros(0)

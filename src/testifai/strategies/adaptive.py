@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from testifai.engine.plan import Work
 from testifai.errors import InputError
@@ -18,7 +17,7 @@ from testifai.statistics.intervals import exact
 from testifai.strategies.balanced import Shares, shares, spread
 from testifai.strategies.base import ExpectedCost, Progress, Strategy
 from testifai.strategies.clean import region_of
-from testifai.strategies.draws import FEWEST, MOST, WEIGHTS, low_first
+from testifai.strategies.draws import FEWEST, MOST, WEIGHTS, low_first, shared_out
 from testifai.strategies.tracked_tests import TrackedTests, representative_tests, selections, watched
 from testifai.support.types import Floats, Record
 from testifai.support.validation import choice
@@ -64,6 +63,7 @@ class Adaptive(Strategy):
 
     for_queries: Sequence[str] = ()
     weights: str | None = None  # of tests sampled at random
+    focus: str = "mild"  # or "even", or a query whose tests get half of the trials
     name = "adaptive"
     surrogate = "process"
     uses_target = True
@@ -76,9 +76,12 @@ class Adaptive(Strategy):
         object.__setattr__(self, "for_queries", tuple(self.for_queries))
         if self.weights is not None:
             choice("strategy: weights", self.weights, WEIGHTS)
+        if not isinstance(self.focus, str):
+            raise InputError(f'strategy: focus: expected "mild", "even" or a query, got {self.focus!r}')
 
     def propose(self, progress: Progress) -> Work | None:
         self._chosen(progress)  # raises InputError if a query selects no test
+        self._emphasis(progress)
         if progress.outcomes.total() >= self.expected(progress):
             return None
         # The outcomes of complete rounds do not change: start after the last of them.
@@ -118,13 +121,25 @@ class Adaptive(Strategy):
         return ExpectedCost(min(most, round(spent + lacking)), 1 + rounds)
 
     def describe(self) -> Record:
-        return {"use": self.name, "for_queries": list(self.for_queries), "weights": self.weights}
+        options = {"for_queries": list(self.for_queries), "weights": self.weights, "focus": self.focus}
+        return {"use": self.name, **options}
 
     def _chosen(self, progress: Progress) -> list[Selection]:
         if "selections" not in progress.decided:
             progress.decided["selections"] = selections(progress.space, self.for_queries)
         chosen: list[Selection] = progress.decided["selections"]
         return chosen
+
+    def _emphasis(self, progress: Progress) -> Floats | None:
+        """Return the relative number of trials of each test of a listed space; None: all the same."""
+        space = progress.space
+        if self.focus == "even" or not space.listed:
+            return None
+        if "emphasis" not in progress.decided:
+            mild = self.focus == "mild"
+            progress.decided["emphasis"] = mild_first(space) if mild else queried_first(space, self.focus)
+        found: Floats = progress.decided["emphasis"]
+        return found
 
     def _watched(self, progress: Progress, known: Outcomes, number: int) -> TrackedTests:
         return watched(progress, known, number, self._chosen(progress), self.weights)
@@ -141,13 +156,15 @@ class Adaptive(Strategy):
             at_once = target is None and not FEW * tests <= begin <= MANY * tests
             unasked = progress.target is None and progress.budget is None and most <= WHOLE
             first = most if at_once or unasked else min(most, share.clean + begin)
-            return even(progress, first, share, self.weights)
+            return first_round(progress, first, share, self.weights, None if target else self._emphasis(progress))
         if target is None and number > ROUNDS:
             return None
         watch = self._watched(progress, known, number)
         if target is None:
             size = (most - spent) // (ROUNDS + 1 - number)
             need = watch.weights * np.sqrt(_variances(progress, known, watch))
+            emphasis = None if self.for_queries else self._emphasis(progress)
+            need = need if emphasis is None else need * emphasis[watch.ids]
         else:
             process = fitted(progress, known)
             lacking = self._lacking(progress, process, known, watch, 1 - risk(number))
@@ -262,8 +279,10 @@ def fitted(progress: Progress, known: Outcomes) -> Surrogate:
     return evidence(process, progress.counted(known), tests, space.matrix(tests), most_single=None).fit(process)
 
 
-def even(progress: Progress, budget: int, share: Shares, weights: str | None = None) -> Round:
-    """Spread a budget evenly over all tests after the clean test's share, on inputs of the pool.
+def first_round(
+    progress: Progress, budget: int, share: Shares, weights: str | None, emphasis: Floats | None = None
+) -> Round:
+    """Distribute a budget over all tests, by their emphasis, after the clean test's share, on inputs of the pool.
 
     If that is less than a few inputs each, low orders come first.
     """
@@ -271,7 +290,25 @@ def even(progress: Progress, budget: int, share: Shares, weights: str | None = N
     tests = progress.space.size
     if budget - share.clean < min(THIN, share.pool) * (tests - 1):
         return Round(*low_first(progress.space, budget, share.pool, generator, clean=share.clean, weights=weights))
-    return Round(*spread(tests, budget, share, generator))
+    return Round(*spread(tests, budget, share, generator, emphasis))
+
+
+def mild_first(space: Space) -> Floats:
+    """Return weights that favour mild tests: one over the root of the number of tests at the same sum of severities.
+
+    Requirements are made about mild conditions, of which there are few: of 1,296 tests (four axes of six levels) 4 are
+    one step from clean and 146 are ten steps from it.
+    """
+    steps = space.matrix(np.arange(space.size))[:, : len(space.axes)].sum(axis=1)
+    weights: Floats = 1 / np.sqrt(np.bincount(steps)[steps])
+    return weights
+
+
+def queried_first(space: Space, query: str) -> Floats:
+    """Return weights of which the tests that a query selects have half."""
+    (selection,) = selections(space, [query], "focus")
+    chosen = selection.contains(np.arange(space.size)).astype(np.float64)
+    return np.asarray(1 / space.size + chosen / chosen.sum())
 
 
 def _where_needed(
@@ -298,21 +335,3 @@ def _where_needed(
         beyond = np.arange(pool, min(reach, pool + len(tried) + share))
         places.append(np.concatenate([fresh, beyond[~known.attempted(test, beyond)][: share - len(fresh)]]))
     return Round(tests[chosen], places)
-
-
-def shared_out(size: int, need: Floats, room: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return integer shares in proportion to need, none above its room; the excess goes to the others."""
-    shares = np.zeros(len(need), np.int64)
-    left = min(size, int(room.sum()))
-    need = np.where(room > 0, np.maximum(need, 1e-9), 0.0)
-    while left > 0:
-        open_ = shares < room
-        wanted = left * np.where(open_, need, 0) / need[open_].sum()
-        step = np.minimum(np.floor(wanted).astype(np.int64), room - shares)
-        if not step.any():
-            # Fewer than one each: the remainder goes to the greatest needs, ties by number.
-            order = np.lexsort((np.arange(len(need)), -np.where(open_, wanted, -1)))[:left]
-            step[order[open_[order]]] = 1
-        shares += step
-        left -= int(step.sum())
-    return shares

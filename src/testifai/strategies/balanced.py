@@ -11,8 +11,9 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.strategies.base import Progress, Strategy
 from testifai.strategies.clean import clean_trials
-from testifai.strategies.draws import blocks, distinct, low_first
+from testifai.strategies.draws import blocks, distinct, low_first, shared_out
 from testifai.strategies.fixed import MOST_TESTS
+from testifai.support.types import Floats
 
 SMALL_POOL = 1500  # different inputs, up to half of a budget
 REUSE = 6  # tests that an input of a larger pool is used for
@@ -92,21 +93,24 @@ def shares(progress: Progress, budget: int) -> Shares:
     return Shares(clean_trials(budget, inputs, tests), pool)
 
 
-def spread(tests: int, budget: int, share: Shares, generator: np.random.Generator) -> tuple[Ids, list[Places]]:
-    """Spread a budget evenly over a pool of inputs and, after the clean test's share, over all other tests.
+def spread(
+    tests: int, budget: int, share: Shares, generator: np.random.Generator, emphasis: Floats | None = None
+) -> tuple[Ids, list[Places]]:
+    """Spread a budget over a pool of inputs and, after the clean test's share, over all other tests.
 
-    Return the tests in random order, the clean one first, with places for each.
+    Tests get the same number of inputs, or in proportion to `emphasis`. Return the tests in random order, the clean one
+    first, with places for each.
     """
     others = min(budget - share.clean, share.pool * (tests - 1))
-    each, extra = divmod(others, max(tests - 1, 1))  # tests without trials are not listed
-    counts = np.full(1 + (tests - 1 if each else extra), each, np.int64)
-    counts[1 : 1 + extra] += 1
-    counts[0] = share.clean
     if tests <= MOST_TESTS:
-        order = np.concatenate([[0], 1 + generator.permutation(tests - 1)])[: len(counts)]
+        order = np.concatenate([[0], 1 + generator.permutation(tests - 1)])
     else:
-        order = np.array([0, *distinct(lambda n: generator.integers(1, tests, n), len(counts) - 1)], np.int64)
-    return order, blocks(counts, share.pool, generator)
+        wanted = min(others, tests - 1)
+        order = np.array([0, *distinct(lambda n: generator.integers(1, tests, n), wanted)], np.int64)
+    weights = np.ones(len(order)) if emphasis is None else emphasis[order]
+    counts = shared_out(others, weights[1:], np.full(len(order) - 1, share.pool))
+    used = np.concatenate([[True], counts > 0])  # tests without trials are not listed
+    return order[used], blocks(np.concatenate([[share.clean], counts[counts > 0]]), share.pool, generator)
 
 
 def _affordable(progress: Progress) -> int:

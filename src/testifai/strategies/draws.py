@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from testifai.runs.outcomes import Ids, Places
 from testifai.space import Space
 from testifai.space.numbering import Numbering
+from testifai.support.types import Floats
 
 MOST_LISTED = 1_000_000  # tests of an order that are listed; of more, repeats are rare and cheap to replace
 WEIGHTS = ("tests", "orders", "mixed")  # equal probability for every test; for every order; half by either
@@ -150,3 +151,21 @@ def low_first(
     in_front = np.concatenate(ahead)
     others = by_weight(space, len(shares) - len(in_front), weights, generator, ahead)
     return np.concatenate([in_front, others]), blocks(shares, pool, generator)
+
+
+def shared_out(size: int, need: Floats, room: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return integer shares in proportion to need, none above its room; the excess goes to the others."""
+    shares = np.zeros(len(need), np.int64)
+    left = min(size, int(room.sum()))
+    need = np.where(room > 0, np.maximum(need, 1e-9), 0.0)
+    while left > 0:
+        open_ = shares < room
+        wanted = left * np.where(open_, need, 0) / need[open_].sum()
+        step = np.minimum(np.floor(wanted).astype(np.int64), room - shares)
+        if not step.any():
+            # Fewer than one each: the remainder goes to the greatest needs, ties by number.
+            order = np.lexsort((np.arange(len(need)), -np.where(open_, wanted, -1)))[:left]
+            step[order[open_[order]]] = 1
+        shares += step
+        left -= int(step.sum())
+    return shares

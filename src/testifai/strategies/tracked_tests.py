@@ -51,7 +51,7 @@ def watched(
     return TrackedTests(ids, counts)
 
 
-def selections(space: Space, expressions: Sequence[str]) -> list[Selection]:
+def selections(space: Space, expressions: Sequence[str], option: str = "for_queries") -> list[Selection]:
     """Return what each query selects; raise InputError if a query selects no test."""
     found = []
     for expression in expressions:
@@ -59,7 +59,7 @@ def selections(space: Space, expressions: Sequence[str]) -> list[Selection]:
         asked = queries.compile(expression, [*space.column_names, "quality"], space.levels, space.sequenced)
         chosen = Selection(space, asked.without("quality"))
         if not chosen.count:
-            raise InputError(f'for_queries: "{queries.printable(expression, 200)}" selects no test')
+            raise InputError(f'{option}: "{queries.printable(expression, 200)}" selects no test')
         found.append(chosen)
     return found
 

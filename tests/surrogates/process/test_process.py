@@ -216,7 +216,8 @@ def test_posterior_is_the_best_linear_prediction_of_the_rates_on_these_inputs():
     process._outliers = None  # the surface alone
     covariance = process.covariance(sigmas)
 
-    kernel = process.prior_.kernel(process.parameters_, sigmas, sigmas)
+    near = process.prior_.near_clean(sigmas)
+    kernel = process.prior_.kernel(process.parameters_, sigmas, sigmas) + near @ near.T
     correlation = process._correlation(process._parts[0], sigmas, sigmas)
     at = np.ix_(single.test, single.test)
     same = single.place[:, None] == single.place
@@ -226,8 +227,8 @@ def test_posterior_is_the_best_linear_prediction_of_the_rates_on_these_inputs():
     expected = of_means - between @ np.linalg.solve(of_trials, between.T)
     rates, variance = process.predict(sigmas)
     slope = np.sin(2 * process._values(sigmas)[0])
-    plugged = 1 + 2 / 10  # for parameters that are not known
-    np.testing.assert_allclose(covariance, plugged * slope[:, None] * expected * slope, atol=1e-9)
+    unsure = slope * np.sqrt((1 + 2 / 10) * process._growth(sigmas))  # for parameters that are not known, and curvature
+    np.testing.assert_allclose(covariance, unsure[:, None] * expected * unsure, atol=1e-9)
     factor = process._parts[0].widening(sigmas, np.ones(len(sigmas), bool))
     np.testing.assert_allclose(np.sqrt(variance), slope * np.sqrt(factor * np.diag(expected)), rtol=0.1)
 

@@ -65,6 +65,10 @@ ORDERS = 4  # effects of more than four axes are left to the rough terms of orde
 MANY_AXES = 7  # with at least so many, rows of a sample have hardly half of their axes in common
 CACHED = 50_000  # pairs of configurations in a chunk
 FILLED = 4  # largest ratio of products of halves to configurations
+# Effects of single axes near clean that the smooth surface does not predict: models are trained on clean inputs, so the
+# first step from them is often unlike all later ones. Their sd on the scale of eta at one step, and the number of steps
+# over which it shrinks by e.
+NEAR_CLEAN, REACH = 0.08, 2.0
 WIDTHS = {"length": 0.8, "step": 0.6, "scale": 0.9}  # prior sd of the logarithms
 LENGTH = 1.2
 ORDER_LENGTH = 1.2  # correlation length of E_j; an axis is 1 long
@@ -266,6 +270,12 @@ class Prior:
     def _tables(self, parameters: Floats) -> tuple[dict[int, Floats], dict[int, Floats]]:
         smooth = {j: kernel.table for j, kernel in zip(self.active, self.axes(parameters), strict=True)}
         return smooth, {j: unrelated(self.sizes[j]) for j in self.active}
+
+    def near_clean(self, places: Ints) -> Floats:
+        """Return the sd of each axis's effect near clean at configurations: a row for each of these."""
+        steps = places[:, : len(self.sizes)]
+        size = NEAR_CLEAN * np.exp((1 - steps.sum(axis=1)) / REACH)
+        return size[:, None] * (steps[:, self.active] > 0)
 
     def variance(self, parameters: Floats, rows: Ints) -> Floats:
         total = np.full(len(rows), CONSTANT)

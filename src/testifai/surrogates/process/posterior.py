@@ -57,8 +57,8 @@ class SurfacePart:
 
     on_grid = True  # whether the kernel is that of the prior, whose sums over all configurations are cheap
 
-    def __init__(self, prior: Prior, parameters: Floats, scatter: Scatter) -> None:
-        self.prior, self.parameters, self.scatter = prior, parameters, scatter
+    def __init__(self, prior: Prior, parameters: Floats, scatter: Scatter, *, near_clean: bool = False) -> None:
+        self.prior, self.parameters, self.scatter, self._near_clean = prior, parameters, scatter, near_clean
         self.level = 0.0
         self.widening: Callable[[Ints, Bools], Floats] = unwidened
 
@@ -66,10 +66,23 @@ class SurfacePart:
         return np.full(len(places), self.level)
 
     def kernel(self, rows: Ints, columns: Ints) -> Floats:
-        return self.prior.kernel(self.parameters, rows, columns)
+        kernel = self.prior.kernel(self.parameters, rows, columns)
+        return kernel + self.near(rows) @ self.near(columns).T if self._near_clean else kernel
 
     def own_variance(self, places: Ints) -> Floats:
-        return self.prior.variance(self.parameters, places)
+        variance = self.prior.variance(self.parameters, places)
+        return variance + (self.near(places) ** 2).sum(axis=1) if self._near_clean else variance
+
+    def near(self, places: Ints) -> Floats:
+        return self.prior.near_clean(places)
+
+    def times(self, weights: Floats) -> Floats:
+        """Return the prior covariance of all configurations of a grid with a weighted sum of them."""
+        along = self.grid.times(self.parameters, weights)
+        if self._near_clean:
+            near = self.near(np.indices(self.prior.sizes).reshape(len(self.prior.sizes), -1).T)
+            along += near @ (near.T @ weights)
+        return along
 
     def tune(
         self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int, cache: FitCache, name: str

@@ -17,6 +17,7 @@ from testifai.statistics.intervals import half_widths, skewed_reaches
 from testifai.support.progress import note
 from testifai.support.types import Bools, Floats, Record, RecordLike
 from testifai.surrogates.base import PoolingSurrogate, are_numbered, drawn_from, selected
+from testifai.surrogates.process.curvature import Growth
 from testifai.surrogates.process.grid import GridIndex, WholeGrid, known_places, severities
 from testifai.surrogates.process.input_correlation import (
     KNOTS,
@@ -230,7 +231,6 @@ class Process(PoolingSurrogate):
         return float(spread * max(typical, 0.0) / 4 * max(1 / different - self._share, 0.0))
 
     def _rough_values(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return one pseudo-value per test, less the overall level, and its variance, as if no inputs were shared."""
         values, noise = values_at(eta, self._won, self._tried)
         return values - self._level, noise / self._worth(np.sin(inside(eta)) ** 2)
 
@@ -255,15 +255,14 @@ class Process(PoolingSurrogate):
         return read_scores(self._single, inside(eta), self._kernel, self._coefficients)
 
     def _split(self, scores: ScoreFit | None) -> None:
-        """Model one surface, or that which values explain and the remainder."""
         self._read = scores
         if scores is None:
             scatter = Scatter() if self._dispersion is None else Scatter(last=1)
-            self._parts = [SurfacePart(self.prior_, self.parameters_, scatter)]
+            self._parts = [SurfacePart(self.prior_, self.parameters_, scatter, near_clean=True)]
             return
         prior = Prior(self.prior_.levels, REMAINDER, ordered=self.prior_.ordered)
         self._parts = [
-            SurfacePart(self.prior_, self.parameters_, Scatter(last=EXPLAINED, scale=scores.scale)),
+            SurfacePart(self.prior_, self.parameters_, Scatter(last=EXPLAINED, scale=scores.scale), near_clean=True),
             SurfacePart(prior, prior.mean, Scatter(first=EXPLAINED, scale=scores.rest_scale)),
         ]
 
@@ -292,6 +291,8 @@ class Process(PoolingSurrogate):
         size = self._numbered.size
         self._kept = np.full((2, size), np.nan) if size <= LISTED else None
         self._on_grid = self._kept is not None and not self.prior_.ordered
+        grid = self.prior_.sizes if self._on_grid else ()
+        self._growth = Growth(lambda places: self._values(places)[0], self._places, grid)
         self._last: tuple[Ints, Floats, Floats] | None = None
         self._whole: Floats | None = None
         self._asked: dict[bytes, Floats] = {}
@@ -330,8 +331,7 @@ class Process(PoolingSurrogate):
         return eta
 
     def _outlier_tests(self) -> OutlierTests | None:
-        """Find tests off the surface; None if there are two surfaces, that of values and the remainder."""
-        if len(self._parts) > 1:
+        if len(self._parts) > 1:  # the surface of values and the remainder
             return None
         (part,) = self._parts
         predicted, spread = part.left_out()
@@ -346,6 +346,7 @@ class Process(PoolingSurrogate):
         """Return the lower and upper bound of each rate, computed on the scale of eta."""
         places = self._places_of(features)
         eta, variance = self._values(places)
+        variance = variance * self._growth(places)
         half = half_widths(confidence) * np.sqrt(variance)
         low, high = eta - half, eta + half
         at, tests = self._tests(places, complete=False)
@@ -413,7 +414,7 @@ class Process(PoolingSurrogate):
         """
         tried = self._numbered(places) >= 0
         ratios = np.where(tried, 1.0, self._parts[0].widening(places, tried))
-        return np.sqrt(np.maximum(ratios, self._plugged))
+        return np.sqrt(np.maximum(ratios, self._plugged) * self._growth(places))
 
     def off_surface(self, features: ArrayLike) -> Floats:
         places = self._places_of(features)
@@ -523,7 +524,7 @@ class Process(PoolingSurrogate):
     def _along_grid(self, part: SurfacePart, places: Ints, weights: Floats) -> Floats:
         """Return the same for all configurations, by Kronecker products."""
         whole = self._scattered(places, weights)
-        along = part.grid.times(part.parameters, whole)
+        along = part.times(whole)
         if self._share:
             sd, rows = part.scatter(self._grid_coefficients())
             spread = sd * whole
@@ -591,8 +592,7 @@ class Process(PoolingSurrogate):
     def _grid_coefficients(self) -> Floats:
         if self._whole is None:
             parameters, weights = self._rough
-            whole = self._scattered(self._places, weights)
-            eta = self._level + WholeGrid(self.prior_).times(parameters, whole)
+            eta = self._level + WholeGrid(self.prior_).times(parameters, self._scattered(self._places, weights))
             self._whole = self._terms(np.sin(inside(eta)) ** 2)
         return self._whole
 
