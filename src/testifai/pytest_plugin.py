@@ -17,6 +17,7 @@ import pytest
 from _pytest._code.code import ReprFileLocation, TerminalRepr
 
 from testifai.errors import InputError
+from testifai.support.formatting import printable, printable_parts
 
 if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
@@ -199,7 +200,7 @@ class SpecFile(pytest.File):
         lines = [text.count("\n", 0, mark.end()) for mark in MARK.finditer(text)]
         names: list[str] = []
         for number, gate in enumerate(spec.gate):
-            name = gate.name or gate.query
+            name = printable(gate.name or gate.query)
             names.append(name)
             same = names.count(name)
             yield GateItem.from_parent(
@@ -259,7 +260,7 @@ class GateItem(pytest.Item):
             "new": measured.new,
             **({"warnings": measured.warnings} if measured.warnings else {}),
         }
-        self.user_properties += [(PROPERTY + key, value) for key, value in facts.items()]
+        self.user_properties += [(PROPERTY + key, printable_parts(value)) for key, value in facts.items()]
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, GateError):
@@ -273,13 +274,11 @@ class _Page(TerminalRepr):
     """A failure in words; its line stands in pytest's short summary."""
 
     def __init__(self, item: GateItem, line: str, page: str) -> None:
-        self.page = page
-        self.reprcrash = ReprFileLocation(str(item.path), (item.line or 0) + 1, line)
+        self.page = printable(page, lines=True)
+        self.reprcrash = ReprFileLocation(str(item.path), (item.line or 0) + 1, printable(line))
 
     def toterminal(self, tw: TerminalWriter) -> None:
-        from testifai.support.formatting import printable
-
-        tw.line(printable(self.page, lines=True))
+        tw.line(self.page)
 
 
 # -- reporting --------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import types
 
 import numpy as np
 import pytest
+from plotly.offline import get_plotlyjs
 from rich.console import Console
 
 from testifai import cli
@@ -26,9 +27,10 @@ from testifai.present import terminal
 from testifai.present.export import write_table
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store
+from testifai.session.stored_runs import open_run
 from testifai.space import Space
 from testifai.spec.parsing import Gate
-from testifai.support.formatting import code_in_markdown, harmless, in_markdown, printable, printable_json
+from testifai.support.formatting import code_in_markdown, harmless, in_html, in_markdown, printable, printable_json
 from testifai.tomogram import Tomogram
 
 CLEAR = "\x1b[2J\x1b]0;title\x07"
@@ -111,12 +113,23 @@ def test_commands_on_a_run_with_such_names(whole_run, tmp_path, call):
     shutil.copy(whole_run / "spec.db", tmp_path / "run.db")
     with Store.create_or_open(tmp_path / "run.db") as store:
         store.put(classes=[f"{CLEAR}{number}" for number in range(10)])
-        store.put(gates=[{"query": "order == 0", "at_least": 0.1, "name": f"gate{CLEAR}"}])
+        hidden = "".join(HIDDEN).replace("\ud800", "")  # which no run file can hold
+        gate = {"query": "order == 0", "at_least": 0.1, "name": f"gate{CLEAR}", "because": f"hazard {hidden}"}
+        store.put(gates=[gate, {**gate, "at_least": 1.0, "query": "order > 0"}])
         store.put(quality={**store.get("quality"), "name": f"[/x]{CLEAR}"})
     for arguments in (
         ["show", tmp_path / "run.db"],
         ["show", tmp_path / "run.db", "--json"],
-        ["report", tmp_path / "run.db", "-o", tmp_path / "r.html", "--md", tmp_path / "r.md"],
+        [
+            "report",
+            tmp_path / "run.db",
+            "-o",
+            tmp_path / "r.html",
+            "--md",
+            tmp_path / "r.md",
+            "--junit",
+            tmp_path / "r.xml",
+        ],
         ["show", tmp_path / "run.db", "--validity"],
         ["errors", tmp_path / "run.db"],
         ["query", tmp_path / "run.db", f"nothing{CLEAR} > 1"],
@@ -124,7 +137,12 @@ def test_commands_on_a_run_with_such_names(whole_run, tmp_path, call):
     ):
         _, out, err = call(*arguments)
         assert is_clean(out + err), arguments
-    assert is_clean((tmp_path / "r.md").read_text())
+    for name in ("r.md", "r.xml", "r.html"):  # of the page a .pdf is printed
+        text = (tmp_path / name).read_text().replace(get_plotlyjs(), "")
+        assert is_clean(text), name
+        assert "hazard \\x1b[2J" in text.replace("\\\\", "\\").replace("\\[", "["), name
+    assert is_clean(open_run(tmp_path / "run.db")._repr_html_())
+    assert in_html(f"<b>{CLEAR}") == "&lt;b&gt;\\x1b[2J\\x1b]0;title\\x07"
 
 
 # -- spreadsheets -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from testifai.present.figures import curves, distribution, dots, heatmaps, quali
 from testifai.present.figures.heatmaps import project
 from testifai.present.theme import DARK, LIGHT, NEUTRAL, SCALE
 from testifai.support.bits import pack
+from testifai.support.formatting import in_html as escape
 from testifai.support.types import Floats, Record
 from testifai.tomogram import Tomogram
 from testifai.tomogram.lowest_tests import Mask

@@ -17,13 +17,13 @@ import numpy as np
 from testifai.data.annotations import COLUMNS, CONFIDENCE, Boxes, areas, pack
 from testifai.data.dataset import Data, FilePart
 from testifai.data.image_files import Listed, existing_folder, local_images, photographs
+from testifai.data.labels import MOST_CLASSES
 from testifai.errors import InputError
 from testifai.support.files import check_inside, is_inside
 from testifai.support.options_base import File, Words
 from testifai.support.types import RecordLike
 
 LARGEST = 1e9  # pixels; a box with a larger number is a mistake
-MOST_CLASSES = 1 << 20
 OVERHANG = 2.0  # pixels that a box may reach over the edge of its image, as annotators round
 
 

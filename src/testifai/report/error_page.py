@@ -10,6 +10,7 @@ from testifai.locality import summary as wording
 from testifai.locality.summary import Explanation
 from testifai.present.figures import locality as figures
 from testifai.report.page import fill_plain
+from testifai.support.formatting import printable_parts
 
 FIRST = 5  # trends described at once; of the others the table tells
 
@@ -32,7 +33,7 @@ def _drawings(found: Explanation) -> str:
     """Data and both layouts of each figure, as JSON that may stand inside a script element."""
     light, dark = ([json.loads(figure.to_json()) for figure in _figures(found, dark=dark)] for dark in (False, True))
     drawn = {
-        name: {"data": one["data"], "light": one["layout"], "dark": other["layout"]}
+        name: printable_parts({"data": one["data"], "light": one["layout"], "dark": other["layout"]})
         for name, one, other in zip(("figure-confusions", "figure-local", "figure-global"), light, dark, strict=True)
     }
     return json.dumps(drawn, separators=(",", ":")).replace("<", "\\u003c")
