@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from testifai.data import annotations
 from testifai.data.annotations import CLASS, NONE, are_boxes, are_label_maps, are_records, from_records
+from testifai.data.annotations import MOST_CLASSES as MOST_OF_PIXELS
 from testifai.errors import InputError, suggest
 from testifai.support.types import Array
 
@@ -51,9 +51,9 @@ def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -
     if are_label_maps(array):
         _check_count(len(array), count)
         low, high = int(array.min(initial=0)), int(array.max(initial=0))
-        if low < 0 or high > annotations.MOST_CLASSES:
+        if low < 0 or high > MOST_OF_PIXELS:
             wrong = low if low < 0 else high
-            raise InputError(f"labels: {wrong} is no class of a pixel; accepted: 0 … {annotations.MOST_CLASSES}")
+            raise InputError(f"labels: {wrong} is no class of a pixel; accepted: 0 … {MOST_OF_PIXELS}")
         return array.astype(np.int16), names
     if array.ndim not in (1, 2):
         raise InputError(

@@ -118,8 +118,8 @@ class KeptInputs:
         missing = [example for example in examples if _member(example) not in self._places]
         if missing:
             raise InputError(
-                f"{self._path.name}: there is nothing to look at for id {missing[0]} ({len(missing)} in all){self._unread}; put "
-                f"{inputs_path(self._path).name}, which testifai label select writes, beside it"
+                f"{self._path.name}: there is nothing to look at for id {missing[0]} ({len(missing)} in all)"
+                f"{self._unread}; put {inputs_path(self._path).name}, which testifai label select writes, beside it"
             )
 
     def __getitem__(self, example: int) -> Shown:

@@ -40,8 +40,8 @@ def predicted(outputs: Array) -> NDArray[np.int64]:
     highest = labels.max(initial=0)
     if highest >= MOST_CLASSES:
         raise InputError(
-            f"oracle: expected the model to return classes below {MOST_CLASSES:,}, got {highest}; for numeric outputs use "
-            "the oracle tolerance"
+            f"oracle: expected the model to return classes below {MOST_CLASSES:,}, got {highest}; for numeric outputs "
+            "use the oracle tolerance"
         )
     return labels.astype(np.int64)
 
