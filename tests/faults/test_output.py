@@ -20,7 +20,7 @@ from testifai import cli
 from testifai.commands.common import print_json, say
 from testifai.errors import InputError
 from testifai.gates.verdicts import judge
-from testifai.models.texts import network
+from testifai.models.texts import encoder, network
 from testifai.operational import label_file as labelling
 from testifai.perturb import Perturbation
 from testifai.present import terminal
@@ -278,6 +278,19 @@ def test_attention_from_elsewhere_is_refused(tmp_path, config):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", **config}))
     with pytest.raises(InputError, match="asks for the attention"):
         network.read_config(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../other/model.safetensors", "/tmp/model.safetensors", "C:\\m", 3])
+def test_weights_outside_the_folder_are_refused(tmp_path, name):
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"a": "b.safetensors", "c": name}})
+    )
+    with pytest.raises(InputError, match=r"index.json: expected the name of a file in the model's folder, got"):
+        network.read_config(tmp_path)
+    (tmp_path / "modules.json").write_text(json.dumps([{"type": "a.Transformer", "path": str(name) + "/.."}]))
+    with pytest.raises(InputError, match=r"modules.json: expected the name of a file in the model's folder, got"):
+        encoder._modules(tmp_path)
 
 
 def test_usual_folders_are_read(tmp_path):
