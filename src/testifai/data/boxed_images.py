@@ -96,7 +96,7 @@ class CocoPart(FilePart):
                     f"{where}.image_id: expected the id of an image that the file lists, got {image!r:.80}"
                 )
             if category not in number:
-                known = f"{', '.join(map(str, list(number)[:12]))}{' …' if len(number) > 12 else ''}"
+                known = f"{', '.join(f'{one!r:.80}' for one in list(number)[:12])}{' …' if len(number) > 12 else ''}"
                 raise InputError(f"{where}.category_id: expected one of {known}, got {category!r:.80}")
             left, top, width, height = _bbox(one["bbox"], where)
             counts = float(not one.get("iscrowd"))
