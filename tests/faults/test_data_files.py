@@ -252,6 +252,12 @@ def test_an_image_name_too_long_for_the_system_is_one_line(tmp_path):
         data.load("coco", coco(tmp_path, table))
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000])
+def test_a_path_too_long_for_the_system_is_one_line_with_its_field(name):
+    with pytest.raises(InputError, match=r"^npz: expected the name of a file or folder, got 'a.*too long \([36],?0"):
+        data.load("npz", name)
+
+
 @pytest.mark.parametrize("line", ["nan 0 0 0 0", "inf 0 0 0 0", "1e30 0.5 0.5 0.1 0.1", "0 nan 0 0 0", "0 1e300 0 1 1"])
 def test_numbers_that_are_none_in_a_yolo_file_are_one_line(tmp_path, line):
     with pytest.raises(InputError, match=r"0.txt: line 1 is .*; class x y width height"):
