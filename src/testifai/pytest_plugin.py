@@ -15,6 +15,7 @@ import pytest
 from _pytest._code.code import ReprFileLocation, TerminalRepr
 
 from testifai.errors import InputError
+from testifai.support.formatting import printable, printable_parts
 
 if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
@@ -176,7 +177,7 @@ class SpecFile(pytest.File):
         lines = [text.count("\n", 0, mark.end()) for mark in MARK.finditer(text)]
         uses: Counter[str] = Counter()
         for number, gate in enumerate(spec.gate):
-            name = gate.name or gate.query
+            name = printable(gate.name or gate.query)
             uses[name] += 1
             unique = name if uses[name] == 1 else f"{name} ({uses[name]})"
             place = lines[number] if len(lines) == len(spec.gate) else None
@@ -225,7 +226,7 @@ class GateItem(pytest.Item):
             "new": measured.new,
             **({"warnings": measured.warnings} if measured.warnings else {}),
         }
-        self.user_properties += [(PROPERTY + key, value) for key, value in facts.items()]
+        self.user_properties += [(PROPERTY + key, printable_parts(value)) for key, value in facts.items()]
         if not verdict.holds:
             raise GateError(line(verdict), page(measured, verdict))
 
@@ -239,13 +240,11 @@ class GateItem(pytest.Item):
 
 class _Page(TerminalRepr):
     def __init__(self, item: GateItem, line: str, page: str) -> None:
-        self.page = page
-        self.reprcrash = ReprFileLocation(str(item.path), (item.line or 0) + 1, line)
+        self.page = printable(page, lines=True)
+        self.reprcrash = ReprFileLocation(str(item.path), (item.line or 0) + 1, printable(line))
 
     def toterminal(self, tw: TerminalWriter) -> None:
-        from testifai.support.formatting import printable
-
-        tw.line(printable(self.page, lines=True))
+        tw.line(self.page)
 
 
 def _facts(report: Any) -> Record:

@@ -133,9 +133,9 @@ def annotation(**changes):
     [
         (annotation(bbox=[50, 5, 20, 20]), r"0.png is 40×60, and its box \(50, 5, 70, 25\) is not within; .*x2 ≤ 60"),
         (annotation(bbox=[10, 5, -20, 20]), "is not within"),
-        (annotation(bbox=[1, 2]), r"has the bbox \[1, 2\]; \[x, y, width, height\]"),
-        (annotation(category_id=4), "category 4, which the file does not list; it lists 3, 7"),
-        (annotation(image_id=99), "annotation 5 is of an image that the file does not list"),
+        (annotation(bbox=[1, 2]), r"annotations\[0\].bbox: expected \[x, y, width, height\] in pixels, got \[1, 2\]"),
+        (annotation(category_id=4), "category_id: expected one of 3, 7, got 4"),
+        (annotation(image_id=99), "image_id: expected the id of an image that the file lists, got 99"),
         ({"annotations": []}, "holds no boxes; to compare with what is found on clean images"),
         ({"categories": []}, "has no list 'categories'"),
         ({"images": [{"id": 1}]}, r"images\[0\] has no 'file_name'"),

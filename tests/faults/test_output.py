@@ -13,22 +13,24 @@ import types
 
 import numpy as np
 import pytest
+from plotly.offline import get_plotlyjs
 from rich.console import Console
 
 from testifai import cli
 from testifai.commands.common import print_json, say
 from testifai.errors import InputError
 from testifai.gates.verdicts import judge
-from testifai.models.texts import network
+from testifai.models.texts import encoder, network
 from testifai.operational import label_file as labelling
 from testifai.perturb import Perturbation
 from testifai.present import terminal
 from testifai.present.export import write_table
 from testifai.runs.outcomes import Outcomes
 from testifai.runs.store import Store
+from testifai.session.stored_runs import open_run
 from testifai.space import Space
 from testifai.spec.parsing import Gate
-from testifai.support.formatting import code_in_markdown, harmless, in_markdown, printable, printable_json
+from testifai.support.formatting import code_in_markdown, harmless, in_html, in_markdown, printable, printable_json
 from testifai.tomogram import Tomogram
 
 CLEAR = "\x1b[2J\x1b]0;title\x07"
@@ -111,12 +113,23 @@ def test_commands_on_a_run_with_such_names(whole_run, tmp_path, call):
     shutil.copy(whole_run / "spec.db", tmp_path / "run.db")
     with Store.create_or_open(tmp_path / "run.db") as store:
         store.put(classes=[f"{CLEAR}{number}" for number in range(10)])
-        store.put(gates=[{"query": "order == 0", "at_least": 0.1, "name": f"gate{CLEAR}"}])
+        hidden = "".join(HIDDEN).replace("\ud800", "")  # which no run file can hold
+        gate = {"query": "order == 0", "at_least": 0.1, "name": f"gate{CLEAR}", "because": f"hazard {hidden}"}
+        store.put(gates=[gate, {**gate, "at_least": 1.0, "query": "order > 0"}])
         store.put(quality={**store.get("quality"), "name": f"[/x]{CLEAR}"})
     for arguments in (
         ["show", tmp_path / "run.db"],
         ["show", tmp_path / "run.db", "--json"],
-        ["report", tmp_path / "run.db", "-o", tmp_path / "r.html", "--md", tmp_path / "r.md"],
+        [
+            "report",
+            tmp_path / "run.db",
+            "-o",
+            tmp_path / "r.html",
+            "--md",
+            tmp_path / "r.md",
+            "--junit",
+            tmp_path / "r.xml",
+        ],
         ["show", tmp_path / "run.db", "--validity"],
         ["errors", tmp_path / "run.db"],
         ["query", tmp_path / "run.db", f"nothing{CLEAR} > 1"],
@@ -124,7 +137,12 @@ def test_commands_on_a_run_with_such_names(whole_run, tmp_path, call):
     ):
         _, out, err = call(*arguments)
         assert is_clean(out + err), arguments
-    assert is_clean((tmp_path / "r.md").read_text())
+    for name in ("r.md", "r.xml", "r.html"):  # of the page a .pdf is printed
+        text = (tmp_path / name).read_text().replace(get_plotlyjs(), "")
+        assert is_clean(text), name
+        assert "hazard \\x1b[2J" in text.replace("\\\\", "\\").replace("\\[", "["), name
+    assert is_clean(open_run(tmp_path / "run.db")._repr_html_())
+    assert in_html(f"<b>{CLEAR}") == "&lt;b&gt;\\x1b[2J\\x1b]0;title\\x07"
 
 
 # -- spreadsheets -----------------------------------------------------------------------------------------------------
@@ -260,6 +278,19 @@ def test_attention_from_elsewhere_is_refused(tmp_path, config):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", **config}))
     with pytest.raises(InputError, match="asks for the attention"):
         network.read_config(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../other/model.safetensors", "/tmp/model.safetensors", "C:\\m", 3])
+def test_weights_outside_the_folder_are_refused(tmp_path, name):
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"a": "b.safetensors", "c": name}})
+    )
+    with pytest.raises(InputError, match=r"index.json: expected the name of a file in the model's folder, got"):
+        network.read_config(tmp_path)
+    (tmp_path / "modules.json").write_text(json.dumps([{"type": "a.Transformer", "path": str(name) + "/.."}]))
+    with pytest.raises(InputError, match=r"modules.json: expected the name of a file in the model's folder, got"):
+        encoder._modules(tmp_path)
 
 
 def test_usual_folders_are_read(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from html import escape
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from testifai.present.figures import curves, dots, heatmaps, voxels
 from testifai.present.figures.heatmaps import project
 from testifai.present.theme import DARK, LIGHT, NEUTRAL
 from testifai.support.bits import pack
+from testifai.support.formatting import in_html as escape
 from testifai.support.types import Floats, Record
 from testifai.tomogram import Tomogram
 from testifai.tomogram.lowest_tests import Mask

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from testifai.data.dataset import Classes, ClassNames, Data, FilePart, from_arrays, numbered, visible_files
 from testifai.data.lazy import LazyInputs, MappedInputs
 from testifai.errors import InputError, suggest
-from testifai.support.files import existing
+from testifai.support.files import check_inside, check_room, existing, leads_out
 from testifai.support.options_base import Count, File
 from testifai.support.types import Array
 
@@ -48,18 +48,29 @@ class NpzPart(FilePart):
     """The array of labels; default: `y`, or the one that can be meant."""
     classes: ClassNames | None = None
     """Names of the classes in their order, or their numbers by name."""
+    max_bytes: Count | None = None
+    """Memory that a packed array may take; default: 100 times the size of the file, at least 256 MiB."""
 
     FILES: ClassVar = ("npz",)
     suffixes: ClassVar = (".npz",)
 
     @staticmethod
-    def read(path: Path, x: str | None = None, y: str | None = None, classes: Classes = None) -> Data:
+    def read(
+        path: Path,
+        x: str | None = None,
+        y: str | None = None,
+        classes: Classes = None,
+        max_bytes: int | None = None,
+    ) -> Data:
         path = existing(path)
         try:
             with zipfile.ZipFile(path) as archive:
                 members = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
                 if not members:
                     raise InputError(f"data: {path} holds no arrays")
+                for info in archive.infolist():
+                    if info.compress_type != zipfile.ZIP_STORED and info.filename.endswith(".npy"):
+                        check_room(path, info.file_size, max_bytes)
                 x, y = _choose_keys(path, archive, members, x, y)
                 inputs = read_member(path, archive, members[x])
                 labels = read_member(path, archive, members[y])[:] if y is not None else None
@@ -141,6 +152,7 @@ def _choose_keys(
 
 # -- IDX --------------------------------------------------------------------------------------------------------------
 
+_IDX_HEAD = 260  # bytes that hold any header
 _DTYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
@@ -153,6 +165,8 @@ class IdxPart(FilePart):
     """The file of labels; default: the one beside it that is named alike."""
     classes: ClassNames | None = None
     """Names of the classes in their order, or their numbers by name."""
+    max_bytes: Count | None = None
+    """Memory that a file packed with gzip may take; default: 100 times its size, at least 256 MiB."""
 
     FILES: ClassVar = ("idx", "labels")
 
@@ -161,7 +175,7 @@ class IdxPart(FilePart):
         return any(map(is_idx, visible_files(path))) if path.is_dir() else is_idx(path)
 
     @staticmethod
-    def read(path: Path, labels: Path | None = None, classes: Classes = None) -> Data:
+    def read(path: Path, labels: Path | None = None, classes: Classes = None, max_bytes: int | None = None) -> Data:
         images = path
         if path.is_dir():  # the only file of images, or the test images of MNIST
             found = [file for file in sorted(path.iterdir()) if "images" in file.name and is_idx(file)]
@@ -169,12 +183,12 @@ class IdxPart(FilePart):
             if len(test or found) != 1:
                 names = ", ".join(file.name for file in found) or "none"
                 raise InputError(f"data: {path}: name one images file (IDX images files found: {names})")
-            images = (test or found)[0]
+            images = check_inside(path, (test or found)[0].name)
         beside = images.with_name(images.name.replace("images", "labels").replace("idx3", "idx1"))
         if labels is None and beside != images and beside.is_file():
             labels = beside
-        targets = None if labels is None else _read_idx(labels)[:]
-        return _with_classes(_read_idx(images), targets, classes, images.name)
+        targets = None if labels is None else _read_idx(labels, max_bytes)[:]
+        return _with_classes(_read_idx(images, max_bytes), targets, classes, images.name)
 
 
 def is_idx(path: Path) -> bool:
@@ -186,28 +200,36 @@ def is_idx(path: Path) -> bool:
     return len(head) == 4 and head[:2] == b"\0\0" and head[2] in _DTYPES and 1 <= head[3] <= 4
 
 
-def _read_idx(path: Path) -> Array | MappedInputs:
+def _read_idx(path: Path, max_bytes: int | None) -> Array | MappedInputs:
     with existing(path).open("rb") as file:
-        head = file.read(260)
+        head = file.read(_IDX_HEAD)
     packed = head.startswith(b"\x1f\x8b")
-    data = b""
     if packed:
-        try:
-            data = gzip.decompress(path.read_bytes())
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"data: {path} cannot be unpacked ({error})") from None
-        head = data[:260]
+        head = _unpacked(path, _IDX_HEAD)
     if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _DTYPES or len(head) < 4 + 4 * head[3]:
         raise InputError(f"data: {path} is not an IDX file")
     shape = struct.unpack(f">{head[3]}I", head[4 : 4 + 4 * head[3]])
     dtype, offset = np.dtype(_DTYPES[head[2]]), 4 + 4 * head[3]
-    size = len(data) if packed else path.stat().st_size
     expected = offset + math.prod(shape) * dtype.itemsize
+    data = b""
+    if packed:
+        check_room(path, expected, max_bytes)
+        data = _unpacked(path, expected)
+    size = len(data) if packed else path.stat().st_size
     if size < expected:
         raise InputError(f"data: {path} is cut short: {size} bytes where its header promises {expected}")
     if packed or 0 in shape:
         return np.frombuffer(data or bytes(expected), dtype, math.prod(shape), offset).reshape(shape)
     return MappedInputs(path, dtype, offset, shape)
+
+
+def _unpacked(path: Path, most: int) -> bytes:
+    """The first bytes of a file that is packed with gzip."""
+    try:
+        with gzip.open(path) as file:
+            return file.read(most)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"data: {path} cannot be unpacked ({error})") from None
 
 
 # -- CIFAR ------------------------------------------------------------------------------------------------------------
@@ -279,7 +301,8 @@ class CifarPart(FilePart):
             )
         kind = "batches.meta.txt" if classes == 10 else f"{'coarse' if coarse else 'fine'}_label_names.txt"
         listed = files[0].with_name(kind)
-        lines = listed.read_text("utf-8").splitlines() if listed.is_file() else []
+        there = listed.is_file() and not leads_out(listed.parent, listed)
+        lines = listed.read_text("utf-8", "replace").splitlines() if there else []
         names = [line.strip() for line in lines if line.strip()]
         classes_named = names if len(names) == limit else None
         return from_arrays(CifarImages(records), labels, classes_named, name=files[0].name)
@@ -292,6 +315,7 @@ def _cifar_files(path: Path | list[Path], split: str | None) -> list[Path]:
         test = [file for file in found if file.name.startswith("test")]
         train = [file for file in found if file not in test]
         files = {"test": test, "train": train, "all": found, None: test or found}[split]
+        files = [check_inside(path, file.name) for file in files]
     if not files:
         raise InputError(f"data: {path} holds no CIFAR .bin files" + (f" of split {split}" if split else ""))
     for file in files:

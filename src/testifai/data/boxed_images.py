@@ -7,6 +7,7 @@ box: a class number, then centre and size as shares of the image, such as "0 0.5
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -16,10 +17,13 @@ import numpy as np
 from testifai.data.annotations import COLUMNS, CONFIDENCE, Boxes, areas, pack
 from testifai.data.dataset import Data, FilePart
 from testifai.data.image_files import Listed, existing_folder, local_images, photographs
+from testifai.data.labels import MOST_CLASSES
 from testifai.errors import InputError
+from testifai.support.files import check_inside, is_inside
 from testifai.support.options_base import File, Words
 from testifai.support.types import RecordLike
 
+LARGEST = 1e9  # pixels; a box with a larger number is a mistake
 OVERHANG = 2.0  # pixels that a box may reach over the edge of its image, as annotators round
 
 
@@ -61,6 +65,8 @@ class CocoPart(FilePart):
     """The `.json` file, or the folder it lies in."""
     images: File | None = None
     """The folder of the images; default: `images` beside the file, else beside the file itself."""
+    links: bool | None = None
+    """Whether images may be links to files outside their folder; default: these are refused."""
 
     FILES: ClassVar = ("coco", "images")
 
@@ -69,43 +75,95 @@ class CocoPart(FilePart):
         return bool(_coco_files(path)) if path.is_dir() else _is_coco(path)
 
     @staticmethod
-    def read(path: Path, images: Path | None = None) -> Data:
+    def read(path: Path, images: Path | None = None, links: bool = False) -> Data:
         """Return the images that a COCO file names; classes are numbered from 0 in the order of their ids.
 
         Finding a box that COCO marks as a crowd is optional.
         """
         file = _coco_file(path)
         table = _read_json(file)
-        categories = sorted(_rows(table, "categories", file), key=lambda one: int(one["id"]))
-        number = {int(one["id"]): place for place, one in enumerate(categories)}
         listed = _rows(table, "images", file)
-        places = {one["id"]: place for place, one in enumerate(listed)}
+        places = _places(listed, "images", file)
+        categories = _rows(table, "categories", file)
+        by_id = _places(categories, "categories", file)
+        number = {one: place for place, one in enumerate(sorted(by_id, key=lambda one: (isinstance(one, str), one)))}
         found: list[list[list[float]]] = [[] for _ in listed]
-        for one in _rows(table, "annotations", file):
-            where = f"data: {file.name}: annotation {one.get('id')}"
-            if one["image_id"] not in places:
-                raise InputError(f"{where} is of an image that the file does not list")
-            if one["category_id"] not in number:
-                known = f"{', '.join(map(str, list(number)[:12]))}{' …' if len(number) > 12 else ''}"
+        for place, one in enumerate(_rows(table, "annotations", file)):
+            where = f"data: {file.name}: annotations[{place}]"
+            image, category = _id(one, "image_id", where), _id(one, "category_id", where)
+            if image not in places:
                 raise InputError(
-                    f"{where} is of category {one['category_id']}, which the file does not list; it lists {known}"
+                    f"{where}.image_id: expected the id of an image that the file lists, got {image!r:.80}"
                 )
-            try:
-                left, top, width, height = map(float, one["bbox"])
-            except (TypeError, ValueError):
-                raise InputError(f"{where} has the bbox {one['bbox']!r}; [x, y, width, height] is accepted") from None
+            if category not in number:
+                known = f"{', '.join(f'{one!r:.80}' for one in list(number)[:12])}{' …' if len(number) > 12 else ''}"
+                raise InputError(f"{where}.category_id: expected one of {known}, got {category!r:.80}")
+            left, top, width, height = _bbox(one["bbox"], where)
             counts = float(not one.get("iscrowd"))
-            box = [left, top, left + width, top + height, counts, float(number[one["category_id"]])]
-            found[places[one["image_id"]]].append(box)
+            box = [left, top, left + width, top + height, counts, float(number[category])]
+            found[places[image]].append(box)
         if not any(found):
             raise InputError(
                 f"data: {file} holds no boxes; to compare with what is found on clean images, name their folder: "
                 "folder = '…' with size = 'own'"
             )
-        names = [str(one["file_name"]) for one in listed]
+        names = [_text(one["file_name"], f"data: {file.name}: images[{n}].file_name") for n, one in enumerate(listed)]
+        outside = next((name for name in names if not is_inside(name)), None)
+        if outside is not None:
+            raise InputError(
+                f"data: {file.name}: file_name: expected the name of a file in the folder of the images, got "
+                f"{outside[:200]!r}; copy the image there, under a relative name without '..'"
+            )
         boxes: list[Boxes] = [np.array(rows, np.float32).reshape(-1, COLUMNS) for rows in found]
-        classes = [str(one["name"]) for one in categories]
-        return _boxed_images(_coco_images(file, names, images), names, boxes, classes, file.name)
+        classes = [
+            _text(categories[by_id[one]]["name"], f"data: {file.name}: category {one!r}: name") for one in number
+        ]
+        folder = _coco_images(file, names, images)
+        for name in names:
+            check_inside(folder, name, links=links)
+        return _boxed_images(folder, names, boxes, classes, file.name)
+
+
+def _id(row: RecordLike, key: str, where: str) -> int | str:
+    value = row[key]
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | str) or (isinstance(value, int) and abs(value) > 2**63):
+        raise InputError(f"{where}.{key}: expected a whole number or a text, got {str(value)[:80]}")
+    return value
+
+
+def _places(rows: Sequence[RecordLike], name: str, file: Path) -> dict[int | str, int]:
+    """The place of each row by its id."""
+    places: dict[int | str, int] = {}
+    for place, row in enumerate(rows):
+        one = _id(row, "id", f"data: {file.name}: {name}[{place}]")
+        if one in places:
+            raise InputError(
+                f"data: {file.name}: {name}[{place}].id: expected an id of its own, got {str(one)[:80]}, which "
+                f"{name}[{places[one]}] has too"
+            )
+        places[one] = place
+    return places
+
+
+def _bbox(value: object, where: str) -> list[float]:
+    sides = value if isinstance(value, list) else []
+    numbers = [one for one in sides if isinstance(one, int | float) and not isinstance(one, bool)]
+    if len(sides) != 4 or len(numbers) != 4 or not all(abs(one) <= LARGEST for one in numbers):  # NaN is not
+        raise InputError(f"{where}.bbox: expected [x, y, width, height] in pixels, got {str(value)[:80]}")
+    return [float(one) for one in numbers]
+
+
+def _text(value: object, where: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InputError(f"{where}: expected a text, got {str(value)[:80]}")
+    try:
+        text = str(value)
+        text.encode()
+    except UnicodeEncodeError:  # JSON can spell halves of characters
+        raise InputError(f"{where}: expected a text, got half a character in {ascii(value)[:80]}") from None
+    return text
 
 
 def _coco_files(folder: Path) -> list[Path]:
@@ -134,7 +192,7 @@ def _coco_file(path: Path) -> Path:
     if len(found) != 1:
         names = ", ".join(file.name for file in found) or "none"
         raise InputError(f"data: {path} holds {len(found)} files in COCO's format ({names}); name one: coco = '….json'")
-    return found[0]
+    return check_inside(path, found[0].relative_to(path).as_posix())
 
 
 def _read_json(file: Path) -> RecordLike:
@@ -167,8 +225,8 @@ def _coco_images(file: Path, names: Sequence[str], given: Path | None) -> Path:
     beside = file.parent
     folders = [given] if given is not None else [beside / "images", beside, beside.parent / "images", beside.parent]
     for folder in folders:
-        if (folder / names[0]).is_file():
-            missing = [name for name in names if not (folder / name).is_file()]
+        if os.path.isfile(folder / names[0]):  # False also for a name that no file can have
+            missing = [name for name in names if not os.path.isfile(folder / name)]
             if missing:
                 raise InputError(f"data: {len(missing)} of {len(names)} images of {file.name} are not in {folder}, "
                                  f"such as {missing[0]}")  # fmt: skip
@@ -191,6 +249,8 @@ class YoloPart(FilePart):
     """Names of the classes in their order; default: those of `classes.txt`."""
     background: bool | None = None
     """Whether an image without boxes is one with nothing on it; default: a mistake."""
+    links: bool | None = None
+    """Whether files may be links to files outside the folder; default: these are refused."""
 
     FILES: ClassVar = ("yolo",)
 
@@ -201,10 +261,10 @@ class YoloPart(FilePart):
         return (path / "images").is_dir() and labels.is_dir() and next(labels.rglob("*.txt"), None) is not None
 
     @staticmethod
-    def read(path: Path, classes: list[str] | None = None, background: bool = False) -> Data:
-        folder, labels, names = _yolo_images(path)
+    def read(path: Path, classes: list[str] | None = None, background: bool = False, links: bool = False) -> Data:
+        folder, labels, names = _yolo_images(path, links=links)
         sizes = photographs(Listed(folder, names)).sizes(np.arange(len(names)))
-        files = [(labels / name).with_suffix(".txt") for name in names]
+        files = [check_inside(labels, Path(name).with_suffix(".txt").as_posix(), links=links) for name in names]
         lines = [_lines(file, background) for file in files]
         boxes = [_yolo_boxes(*given) for given in zip(lines, files, sizes.tolist(), strict=True)]
         if not any(map(len, boxes)):
@@ -213,7 +273,8 @@ class YoloPart(FilePart):
             )
         named = path / "classes.txt"
         if not classes and named.is_file():
-            classes = [line.strip() for line in named.read_text(encoding="utf-8").splitlines() if line.strip()]
+            check_inside(path, named.name, links=links)
+            classes = [line.strip() for line in _lines(named, background=True)]
         highest = max(int(rows[:, -1].max()) for rows in boxes if len(rows))
         if classes is not None and highest >= len(classes):
             raise InputError(
@@ -224,14 +285,14 @@ class YoloPart(FilePart):
 
 def without_boxes(path: str | Path) -> int:
     """Return the number of images in a YOLO folder that have an empty text file, or none."""
-    _, labels, names = _yolo_images(Path(path))
+    _, labels, names = _yolo_images(Path(path), links=False)
     return sum(not _lines((labels / name).with_suffix(".txt"), background=True) for name in names)
 
 
-def _yolo_images(path: Path) -> tuple[Path, Path, list[str]]:
+def _yolo_images(path: Path, *, links: bool) -> tuple[Path, Path, list[str]]:
     split = (existing_folder(path) / "images").is_dir()
     folder, labels = (path / "images", path / "labels") if split else (path, path)
-    found = local_images(folder)
+    found = local_images(folder, links=links)
     names = [*found.loose, *(name for inside in found.by_class.values() for name in inside)]
     if not names:
         raise InputError(f"data: {folder} holds no images")
@@ -252,6 +313,9 @@ def _lines(file: Path, background: bool) -> list[str]:
     return lines
 
 
+_MOST_SHARE = 100.0  # of a box that may reach over the edge; a larger one is a mistake
+
+
 def _yolo_boxes(lines: list[str], file: Path, size: tuple[int, int]) -> Boxes:
     rows = np.zeros((len(lines), COLUMNS), np.float32)
     height, width = size
@@ -261,7 +325,8 @@ def _yolo_boxes(lines: list[str], file: Path, size: tuple[int, int]) -> Boxes:
             x, y, across, down = shares
         except ValueError:
             label, x, y, across, down = -1, 0, 0, 0, 0
-        if label < 0 or label != int(label):
+        near = all(abs(one) <= _MOST_SHARE for one in (x, y, across, down))  # NaN is not
+        if not (near and 0 <= label < MOST_CLASSES and label == int(label)):
             raise InputError(
                 f"data: {file}: line {place + 1} is {line[:60]!r}; class x y width height, the last four as shares of "
                 "the image, 0 … 1, is accepted"

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.data.labels import read_labels
+from testifai.data.labels import MOST_CLASSES, read_labels
 from testifai.data.lazy import LazyInputs, MappedInputs
 from testifai.data.table_columns import Table, unnamed
 from testifai.errors import InputError, suggest
@@ -263,7 +263,10 @@ def numbered(data: Data, classes: Classes) -> Data:
         return data
     if data.labels is None or data.labels.ndim != 1 or data.labels.dtype.kind not in "iu":
         raise InputError("classes: these data have no class per input to name")
-    names = data.classes or tuple(map(str, range(int(data.labels.max()) + 1)))
+    highest = int(data.labels.max())
+    if highest >= MOST_CLASSES:
+        raise InputError(f"classes: expected labels below {MOST_CLASSES:,}, got {highest}")
+    names = data.classes or tuple(map(str, range(highest + 1)))
     if isinstance(classes, Mapping):
         return _by_table(data, names, classes)
     listed = [str(one) for one in classes]

@@ -18,6 +18,7 @@ from testifai.data import image_io
 from testifai.data.dataset import Classes, ClassNames, Data, FilePart, from_arrays, numbered
 from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError
+from testifai.support.files import check_inside, check_room
 from testifai.support.fingerprints import (
     MAX_BYTES,
     MAX_FILES,
@@ -32,7 +33,7 @@ from testifai.support.fingerprints import (
     stat_of,
 )
 from testifai.support.optional_imports import cv2
-from testifai.support.options_base import File, Words
+from testifai.support.options_base import Count, File, Words
 from testifai.support.remote import RemoteFolder, version_of
 from testifai.support.types import Array
 
@@ -113,15 +114,15 @@ def remote_images(folder: RemoteFolder) -> Images:
     return Images(sorted(loose), ordered, files)
 
 
-def local_images(folder: Path) -> Images:
-    """The images of a folder."""
+def local_images(folder: Path, *, links: bool = False) -> Images:
+    """The images of a folder. Links out of it are refused, unless `links` allows them."""
     loose, classes = [], []
-    for name, is_image in _entries(folder):
+    for name, is_image in _entries(folder, None if links else folder):
         if is_image:
             loose.append(name)
         elif not name.startswith("."):
             classes.append(name)
-    found = {name: _below(folder, name) for name in sorted(classes)}
+    found = {name: _below(folder, name, links=links) for name in sorted(classes)}
     by_class = {name: names for name, names in found.items() if names}
     return Images(sorted(loose), by_class, lambda names: Listed(folder, names))
 
@@ -145,7 +146,7 @@ def existing_folder(path: Path) -> Path:
     return path
 
 
-def _below(root: Path, name: str) -> list[str]:
+def _below(root: Path, name: str, *, links: bool) -> list[str]:
     """The images of a class folder and of folders in it, but not of links in it, which may lead anywhere."""
     if (root / name).is_symlink() and root.resolve().is_relative_to((root / name).resolve()):
         raise InputError(f"data: {root / name} is a link to a folder that it lies in itself; remove it")
@@ -153,7 +154,7 @@ def _below(root: Path, name: str) -> list[str]:
     waiting = [name]
     while waiting:
         inside = waiting.pop()
-        for entry, is_image in _entries(root / inside, follow_links=False):
+        for entry, is_image in _entries(root / inside, None if links else root, follow_links=False):
             (found if is_image else waiting).append(f"{inside}/{entry}")
     return sorted(found, key=_by_part)
 
@@ -163,17 +164,19 @@ def _by_part(name: str) -> str:
     return name.replace("/", "\0")
 
 
-def _entries(folder: Path, *, follow_links: bool = True) -> Iterator[tuple[str, bool]]:
-    """Yield the name of each image with True, and of each subfolder with False."""
+def _entries(folder: Path, root: Path | None = None, *, follow_links: bool = True) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each image with True, and of each subfolder with False; refuse links out of `root`."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 with suppress(OSError):  # a link in a circle
                     named = entry.name.lower().endswith(IMAGE_SUFFIXES) and not entry.name.startswith(".")
-                    if named and entry.is_file():
-                        yield entry.name, True
-                    elif entry.is_dir(follow_symlinks=follow_links):
-                        yield entry.name, False
+                    image = named and entry.is_file()
+                    if not image and not entry.is_dir(follow_symlinks=follow_links):
+                        continue
+                    if root is not None and entry.is_symlink() and not entry.name.startswith("."):
+                        check_inside(root, Path(entry.path).relative_to(root).as_posix(), links=False)
+                    yield entry.name, image
     except OSError as error:
         raise InputError(f"data: {folder} cannot be read ({error.strerror})") from None
 
@@ -358,6 +361,8 @@ class FolderPart(FilePart):
     """Whether images are read in colour or in grey; default: what the first image is."""
     classes: ClassNames | None = None
     """Names of the classes in the order of the model's outputs, or their numbers by name."""
+    links: bool | None = None
+    """Whether images may be links to files outside the folder; default: these are refused."""
 
     FILES: ClassVar = ("folder",)
     FOLDERS: ClassVar = ("folder",)
@@ -372,8 +377,12 @@ class FolderPart(FilePart):
         size: list[int] | str | None = None,
         color: str | None = None,
         classes: Classes = None,
+        links: bool = False,
     ) -> Data:
-        listing = remote_images(path) if isinstance(path, RemoteFolder) else local_images(existing_folder(path))
+        if isinstance(path, RemoteFolder):
+            listing = remote_images(path)
+        else:
+            listing = local_images(existing_folder(path), links=links)
         names, labels, folders = _arranged(path, listing)
         listed = listing.files(names)
         color = color or ("grey" if is_grey(listed[0]) else "rgb")
@@ -418,27 +427,46 @@ class MasksPart(FilePart):
     """The folder of the images; default: `images` beside it."""
     classes: Words | None = None
     """Names of the classes in their order."""
+    links: bool | None = None
+    """Whether files may be links to files outside the two folders; default: these are refused."""
+    max_bytes: Count | None = None
+    """Memory that the label maps may take; default: 100 times the size of their files, at least 256 MiB."""
 
     FILES: ClassVar = ("masks", "images")
 
     @staticmethod
-    def read(path: Path, images: Path | None = None, classes: Sequence[str] | None = None) -> Data:
+    def read(
+        path: Path,
+        images: Path | None = None,
+        classes: Sequence[str] | None = None,
+        links: bool = False,
+        max_bytes: int | None = None,
+    ) -> Data:
         """Return images of one size with the label maps of the same names, whose grey levels are classes."""
         masks = existing_folder(path)
         folder = existing_folder(masks.parent / "images" if images is None else images)
-        names = local_images(folder).loose
+        names = local_images(folder, links=links).loose
         if not names:
             raise InputError(f"data: {folder} holds no images; those of the label maps in {masks} are looked for there")
         files = ImageFiles(Listed(folder, names), None, "grey" if is_grey(folder / names[0]) else "rgb")
         size = (files.shape[1], files.shape[2])
-        maps = np.stack([_mask(masks / Path(name).with_suffix(".png"), name, size) for name in names])
+        maps_of = [check_inside(masks, Path(name).with_suffix(".png").name, links=links) for name in names]
+        missing = [place for place, file in enumerate(maps_of) if not file.is_file()]
+        if missing:
+            place = missing[0]
+            raise InputError(
+                f"data: {maps_of[place]} does not exist; the label map of {names[place]} is looked for there"
+            )
+        check_room(masks, len(names) * size[0] * size[1] * _MAP_BYTES, max_bytes, maps_of)
+        maps = np.stack([_mask(file, size) for file in maps_of])
         return from_arrays(files, maps, classes, name=folder.name)
 
 
-def _mask(file: Path, image: str, size: tuple[int, int]) -> Array:
-    if not file.is_file():
-        raise InputError(f"data: {file} does not exist; the label map of {image} is looked for there")
-    mask = cv2.imdecode(read_bytes(file), cv2.IMREAD_UNCHANGED)
+_MAP_BYTES = 4  # of a pixel: up to two as read, and two as labels
+
+
+def _mask(file: Path, size: tuple[int, int]) -> Array:
+    mask = _imdecode(read_bytes(file), cv2.IMREAD_UNCHANGED)
     if mask is None:
         raise InputError(f"data: {file} is not a readable image; a label map is a grey .png file")
     if mask.ndim == 3 and mask.shape[2] > 1:

@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from testifai.data.annotations import CLASS, MOST_CLASSES, NONE, are_boxes, are_label_maps, are_records, from_records
+from testifai.data.annotations import CLASS, NONE, are_boxes, are_label_maps, are_records, from_records
+from testifai.data.annotations import MOST_CLASSES as MOST_OF_PIXELS
 from testifai.errors import InputError, suggest
 from testifai.support.types import Array
 
 Classes = tuple[str, ...] | None
+MOST_CLASSES = 1 << 20  # numbers of classes end here: counts by class have to fit into memory
+_MOST_EXACT = 2**53  # larger numbers are values, not classes
 
 
 def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -> tuple[Array, Classes]:
@@ -48,9 +51,9 @@ def read_labels(labels: Any, count: int, classes: Sequence[str] | None = None) -
     if are_label_maps(array):
         _check_count(len(array), count)
         low, high = int(array.min(initial=0)), int(array.max(initial=0))
-        if low < 0 or high > MOST_CLASSES:
+        if low < 0 or high > MOST_OF_PIXELS:
             wrong = low if low < 0 else high
-            raise InputError(f"labels: {wrong} is no class of a pixel; accepted: 0 … {MOST_CLASSES}")
+            raise InputError(f"labels: {wrong} is no class of a pixel; accepted: 0 … {MOST_OF_PIXELS}")
         return array.astype(np.int16), names
     if array.ndim not in (1, 2):
         raise InputError(
@@ -109,8 +112,10 @@ def _from_numbers(array: Array, names: Classes) -> tuple[Array, Classes]:
         if names is not None and array.shape[1] != len(names):
             raise InputError(f"labels: have {array.shape[1]} columns for {len(names)} classes")
         return array.astype(np.uint8), names
-    if array.dtype.kind == "f" and not (array == np.floor(array)).all():
+    if array.dtype.kind == "f" and not ((array == np.floor(array)) & (abs(array) <= _MOST_EXACT)).all():
         return array.astype(np.float64), names
+    if array.dtype.kind == "u" and int(array.max(initial=0)) >= 2**63:
+        raise InputError(f"labels: expected numbers below 2^63, got {int(array.max())}")
     numbers = array.astype(np.int64)
     if names is not None and len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(names)):
         wrong = int(numbers[(numbers < 0) | (numbers >= len(names))][0])

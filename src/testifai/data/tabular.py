@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +16,13 @@ from testifai.data.labels import read_labels
 from testifai.data.table_columns import LABELS, TEXTS, Raw, choose, encode, is_number, learn, read_words
 from testifai.errors import InputError, suggest
 from testifai.support import optional_imports
-from testifai.support.files import existing, reading
-from testifai.support.options_base import File
+from testifai.support.files import check_room, existing, reading
+from testifai.support.options_base import Count, File
 from testifai.support.types import Floats, RecordLike
 
 NO_TARGET = ""
 LOOKED_AT = 200  # rows that decide between a table and texts
+_MOST_COLUMNS = 50_000
 _WORDS = 3  # a cell of free text has more, on average
 
 
@@ -37,6 +39,8 @@ class TablePart(FilePart):
     """Columns whose numbers are names of something."""
     missing: float | str | None = None
     """What stands for a missing value, besides empty cells and NaN."""
+    max_bytes: Count | None = None
+    """Memory that a Parquet file may take; default: 100 times its size, at least 256 MiB."""
 
     FILES: ClassVar = ("table",)
     suffixes: ClassVar = (".parquet", ".csv", ".tsv")
@@ -46,8 +50,8 @@ class TablePart(FilePart):
         return super().recognises(path) and (path.suffix.lower() == ".parquet" or is_table(path))
 
     @staticmethod
-    def read(path: Path, **options: Any) -> Data:
-        return from_columns(read_columns(existing(path)), name=path.name, **options)
+    def read(path: Path, max_bytes: int | None = None, **options: Any) -> Data:
+        return from_columns(read_columns(existing(path), max_bytes=max_bytes), name=path.name, **options)
 
 
 def from_columns(
@@ -154,10 +158,9 @@ def is_frame(data: Any) -> bool:
     return _library(data) in ("pandas", "polars") and hasattr(data, "columns")
 
 
-def read_columns(path: Path, most: int | None = None) -> dict[str, Raw]:
+def read_columns(path: Path, most: int | None = None, max_bytes: int | None = None) -> dict[str, Raw]:
     """Read the columns of a file, of at most the first `most` rows."""
-    read = _from_parquet if path.suffix.lower() == ".parquet" else _from_cells
-    return read(path, most)
+    return _from_parquet(path, most, max_bytes) if path.suffix.lower() == ".parquet" else _from_cells(path, most)
 
 
 def is_table(path: Path) -> bool:
@@ -242,28 +245,74 @@ def _from_cells(path: Path, most: int | None) -> dict[str, Raw]:
 def _check_names(names: Sequence[str], path: Path) -> None:
     if not any(names):
         raise InputError(f"data: {path.name} does not begin with a line of column names")
-    twice = [name for place, name in enumerate(names) if name and name in names[:place]]
-    if twice:
-        raise InputError(f"data: {path.name} has several columns {twice[0]!r}; rename all but one of them")
+    if len(names) > _MOST_COLUMNS:
+        raise InputError(f"data: {path.name}: expected at most {_MOST_COLUMNS:,} columns, got {len(names):,}")
+    seen: set[str] = set()
+    for name in names:
+        if name and name in seen:
+            raise InputError(f"data: {path.name} has several columns {name!r}; rename all but one of them")
+        seen.add(name)
 
 
-def _from_parquet(path: Path, most: int | None) -> dict[str, Raw]:
+_NUMBER_BYTES, _OBJECT_BYTES = 16, 64  # that a cell takes while a table is read
+
+
+def _from_parquet(path: Path, most: int | None, max_bytes: int | None) -> dict[str, Raw]:
     arrow = optional_imports.load("pyarrow", extra="parquet")
     parquet = optional_imports.load("pyarrow.parquet", extra="parquet")
     try:
-        table = parquet.read_table(path)
-    except (arrow.ArrowException, OSError) as error:
+        # A word is read once, however many cells hold it: a file may repeat a long one a million times in a few bytes.
+        words = [one.name for one in parquet.read_schema(path) if _is_word(arrow.types, one.type)]
+        with parquet.ParquetFile(path, read_dictionary=words) as file:
+            kinds = {one.name: one.type for one in file.schema_arrow}
+            _check_names(file.schema_arrow.names, path)
+            nested = next((name for name, kind in kinds.items() if arrow.types.is_nested(kind)), None)
+            if nested is not None:
+                raise InputError(f"data: column {nested!r} holds lists; one value in each row is accepted")
+            _check_parquet(
+                path, file.metadata, [_is_plain(arrow.types, kind) for kind in kinds.values()], max_bytes, most
+            )
+            if most is None:
+                table = file.read()
+            else:
+                table = arrow.Table.from_batches([*itertools.islice(file.iter_batches(most), 1)], file.schema_arrow)
+            return {name: _cells(arrow.types, table.column(name)) for name in table.column_names if not _is_index(name)}
+    except InputError:
+        raise
+    except (arrow.ArrowException, OSError, ValueError, OverflowError) as error:
         raise InputError(f"data: {path} cannot be read as Parquet ({str(error).splitlines()[0][:120]})") from None
-    _check_names(table.column_names, path)
-    table = table if most is None else table.slice(0, most)
-    kept = [name for name in table.column_names if not name.startswith("__index_level_")]
-    types, columns = arrow.types, {}
-    for name in kept:
-        column, kind = table.column(name), table.column(name).type
-        if types.is_nested(kind):
-            raise InputError(f"data: column {name!r} holds lists; one value in each row is accepted")
-        plain = (types.is_integer(kind) or types.is_floating(kind)) and column.null_count == 0
-        columns[name] = column.to_numpy() if plain else column.to_pylist()
-        if types.is_temporal(kind):
-            columns[name] = np.array([], "datetime64[s]")
-    return columns
+
+
+def _is_index(name: str) -> bool:
+    return name.startswith("__index_level_")
+
+
+def _cells(types: Any, column: Any) -> Raw:
+    if types.is_temporal(column.type):
+        return np.array([], "datetime64[s]")
+    if types.is_dictionary(column.type):
+        return [word for chunk in column.chunks for word in _words(chunk)]
+    plain = _is_plain(types, column.type) and column.null_count == 0
+    return np.asarray(column.to_numpy()) if plain else list(column.to_pylist())
+
+
+def _is_word(types: Any, kind: Any) -> bool:
+    return bool(types.is_string(kind) or types.is_binary(kind))
+
+
+def _is_plain(types: Any, kind: Any) -> bool:
+    return bool(types.is_integer(kind) or types.is_floating(kind))
+
+
+def _check_parquet(path: Path, about: Any, plain: Sequence[bool], max_bytes: int | None, most: int | None) -> None:
+    """Refuse a table that takes too much memory: packed pages, and cells, of which a few bytes may hold millions."""
+    rows = about.num_rows if most is None else min(most, about.num_rows)
+    groups = about.num_row_groups if most is None else min(1, about.num_row_groups)
+    pages = sum(about.row_group(place).total_byte_size for place in range(groups))
+    cells = rows * sum(_NUMBER_BYTES if one else _OBJECT_BYTES for one in plain)
+    check_room(path, pages + cells, max_bytes)
+
+
+def _words(chunk: Any) -> list[Any]:
+    known = [*chunk.dictionary.to_pylist(), None]
+    return [known[place] for place in chunk.indices.fill_null(len(known) - 1).to_pylist()]

@@ -192,13 +192,17 @@ def _text(row: Record, name: str, where: str) -> Any:
     if not pair and not isinstance(value, str):
         raise InputError(f"{where}: {name} is a {_kind(value)}; a text is accepted, or a list of two")
     for text in value if pair else [value]:
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:  # JSON can spell halves of characters
-            raise InputError(
-                f"{where}: {name} holds half a character (\\u{ord(text[error.start]):04x}); write both halves, or none"
-            ) from None
+        _check_whole(text, name, where)
     return tuple(value) if pair else value
+
+
+def _check_whole(text: Any, name: str, where: str) -> None:
+    try:
+        str(text).encode()
+    except UnicodeEncodeError as error:  # JSON can spell halves of characters
+        raise InputError(
+            f"{where}: {name} holds half a character (\\u{ord(text[error.start]):04x}); write both halves, or none"
+        ) from None
 
 
 def _label(row: Record, name: str, where: str) -> Any:
@@ -207,6 +211,8 @@ def _label(row: Record, name: str, where: str) -> Any:
     number = isinstance(value, int | float) and abs(value) <= _LARGEST_NUMBER
     if not several and not number and not (isinstance(value, str) and value.strip()):
         raise InputError(f"{where}: {name} is {json.dumps(value)[:40]}; a number, a word or a list of them is accepted")
+    for text in value if several else [value]:
+        _check_whole(text, name, where)
     return frozenset(value) if several else value.strip() if isinstance(value, str) else value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
 from testifai.models.base import Model, Outputs, first_line
 from testifai.support import validation
+from testifai.support.files import is_inside, leads_out
 from testifai.support.fingerprints import fingerprint_files
 from testifai.support.remote import Elsewhere, opened, portable
 from testifai.support.types import Array, Record
@@ -171,12 +172,10 @@ def draws(path: Path) -> bool:
 
 def _beside(path: Path, location: str) -> Path:
     """Return the file of that name in the model's folder."""
-    told = PureWindowsPath(location)  # splits at both separators, and finds drives
     file = path.parent / location
-    inside = not told.root and not told.drive and ".." not in told.parts and "\0" not in location
     # A model that is itself a link, as in a download cache, may have its weights next to the file it links to.
-    homes = (path.parent.resolve(), path.resolve().parent)
-    if not inside or not any(file.resolve().is_relative_to(home) for home in homes):
+    homes = (path.parent, path.resolve().parent)
+    if not is_inside(location) or all(leads_out(home, file) for home in homes):
         raise InputError(
             f"model: {path} names weights outside its own folder ({location!r}); "
             "put them beside it, under a relative name without '..' and without links"

@@ -122,7 +122,7 @@ class Preprocess:
         """Return a view of an array or a tensor in the model's layout."""
         view = self.laid_out(batch)
         if self.expects is not None and not _fits(view.shape[1:], self.expects[1:]):
-            raise InputError(_mismatch(tuple(batch.shape), self.expects))
+            raise InputError(_mismatch(tuple(batch.shape), self.expects, self.layout, tuple(view.shape)))
         return view
 
     def laid_out(self, batch: Any) -> Any:
@@ -207,10 +207,13 @@ def _show(shape: Shape) -> str:
     return f"({', '.join(['N', *sizes][: len(shape)])})"
 
 
-def _mismatch(batch_shape: Sequence[int], input_shape: Shape) -> str:
+def _mismatch(
+    batch_shape: Sequence[int], input_shape: Shape, layout: str | None = None, made: Sequence[int] = ()
+) -> str:
     colours = {3: "grey", 4: "colour"}.get(len(batch_shape))
     hint = f" ({colours} images)" if colours and len(input_shape) == 4 else ""
-    return f"inputs: have shape {_show(batch_shape)}{hint}; the model takes {_show(input_shape)}"
+    becomes = f", which layout = {layout!r} makes {_show(made)}" if layout is not None else ""
+    return f"inputs: have shape {_show(batch_shape)}{hint}{becomes}; the model takes {_show(input_shape)}"
 
 
 def _check_channels(field: str, values: PerChannel | None) -> Floats | None:

@@ -5,12 +5,10 @@ Whoever labels needs neither the data nor the spec, and sees no name of a file, 
 
 from __future__ import annotations
 
-import html
 import io
 import json
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -23,6 +21,7 @@ from testifai.data import rows as rows_of
 from testifai.data.image_files import ImageFiles
 from testifai.errors import InputError
 from testifai.support.batches import are_images, are_pairs
+from testifai.support.formatting import in_html
 from testifai.support.types import Array, Record
 
 SUFFIX = ".inputs.zip"
@@ -104,18 +103,23 @@ class KeptInputs:
     def __init__(self, path: Path, tag: str) -> None:
         self._path = path
         self._places: dict[str, Path] = {}
+        self._unread = ""
         for place in (*sorted(path.parent.glob("*" + SUFFIX)), inputs_path(path)):
-            with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(place) as archive:
-                if archive.comment == tag.encode():
-                    self._places |= dict.fromkeys(archive.namelist(), place)
+            try:
+                with zipfile.ZipFile(place) as archive:
+                    if archive.comment == tag.encode():
+                        self._places |= dict.fromkeys(archive.namelist(), place)
+            except Exception as error:  # zip raises many types of errors for a damaged file, or one of a later version
+                if place == inputs_path(path) and place.exists():
+                    self._unread = f" ({place.name} cannot be read: {str(error)[:120]})"
 
     def check(self, examples: Iterable[int]) -> None:
         """Refuse to label what cannot be seen."""
         missing = [example for example in examples if _member(example) not in self._places]
         if missing:
             raise InputError(
-                f"{self._path.name}: there is nothing to look at for id {missing[0]} ({len(missing)} in all); put "
-                f"{inputs_path(self._path).name}, which testifai label select writes, beside it"
+                f"{self._path.name}: there is nothing to look at for id {missing[0]} ({len(missing)} in all)"
+                f"{self._unread}; put {inputs_path(self._path).name}, which testifai label select writes, beside it"
             )
 
     def __getitem__(self, example: int) -> Shown:
@@ -162,18 +166,18 @@ class Card:
 
 
 def page(title: str, file_name: str, cards: Sequence[Card], classes: Sequence[str] = ()) -> bytes:
-    accepted = f"<p>Classes: {html.escape(', '.join(classes))}</p>" if classes else ""
+    accepted = f"<p>Classes: {in_html(', '.join(classes))}</p>" if classes else ""
     figures = "\n".join(_figure(row, card) for row, card in enumerate(cards, start=1))
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<title>{html.escape(title)}</title>
+<title>{in_html(title)}</title>
 <style>{_STYLE}</style>
 </head>
 <body>
-<h1>{html.escape(title)}</h1>
-<p>{len(cards)} examples in the order of the rows of <b>{html.escape(file_name)}</b>. Write what each one is into the
+<h1>{in_html(title)}</h1>
+<p>{len(cards)} examples in the order of the rows of <b>{in_html(file_name)}</b>. Write what each one is into the
 column <b>label</b> there. Label from the top: what is filled without a gap can be used at once.</p>
 {accepted}
 <main>
@@ -220,6 +224,6 @@ def _figure(row: int, card: Card) -> str:
     sure = "" if card.confidence is None else f" ({card.confidence:.2f})"
     return (
         f'<figure><img{large} src="{data_uri(card.image)}" alt="example {card.example}">'
-        f"<figcaption>{row}. <b>id {card.example}</b><br>predicted: {html.escape(card.predicted)}{sure}<br>"
-        f"<small>{html.escape(card.where)}</small></figcaption></figure>"
+        f"<figcaption>{row}. <b>id {card.example}</b><br>predicted: {in_html(card.predicted)}{sure}<br>"
+        f"<small>{in_html(card.where)}</small></figcaption></figure>"
     )

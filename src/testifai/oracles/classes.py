@@ -8,6 +8,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from testifai.data.labels import MOST_CLASSES
 from testifai.errors import InputError
 from testifai.support.types import Array, Floats
 
@@ -35,6 +36,12 @@ def predicted(outputs: Array) -> NDArray[np.int64]:
         raise InputError(
             f"oracle: the model returned {wrong:g} where a class is needed; labels (N,) or scores (N, d) of "
             "at least two classes are accepted (for numeric outputs use the oracle tolerance)"
+        )
+    highest = labels.max(initial=0)
+    if highest >= MOST_CLASSES:
+        raise InputError(
+            f"oracle: expected the model to return classes below {MOST_CLASSES:,}, got {highest}; for numeric outputs "
+            "use the oracle tolerance"
         )
     return labels.astype(np.int64)
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testifai.data.annotations import are_boxes
+from testifai.data.labels import MOST_CLASSES
 from testifai.errors import InputError
 from testifai.oracles.base import TensorOracle
 from testifai.oracles.classes import margin, namespace, predicted
@@ -76,10 +77,10 @@ class Label(TensorOracle):
             raise InputError(
                 "oracle label: the model has one output column; labels (N,) or at least two scores are needed"
             )
-        outside = (labels < 0) | (labels >= (classes if classes is not None else np.inf))
+        outside = (labels < 0) | (labels >= (classes or MOST_CLASSES))
         if outside.any():
             row = int(np.argmax(outside))
-            limit = "from 0" if classes is None else f"0 … {classes - 1}, the classes of the model"
+            limit = f"0 … {(classes or MOST_CLASSES) - 1}" + ("" if classes is None else ", the classes of the model")
             raise InputError(
                 f"labels: {labels[row]} (input {row}; {int(outside.sum())} of {len(labels)} labels) cannot "
                 f"be produced by the model; accepted: {limit}"

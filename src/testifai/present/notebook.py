@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
 
 from testifai.present.terminal import clean, counted, excluded, extent, interval, rate, second_opinion, signed, spent
+from testifai.support.formatting import in_html as escape
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.answers import Answers, AnswersByAxis
 

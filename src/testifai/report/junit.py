@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from xml.etree import ElementTree
 
 from testifai.gates.verdicts import Verdict
 from testifai.present.gate_page import asked_words
 from testifai.present.terminal import bounded, rate
 from testifai.report.contents import Contents
-
-# What XML 1.0 cannot hold, not even escaped.
-FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from testifai.support.formatting import printable
 
 
 def junit(contents: Contents) -> str:
@@ -23,7 +20,7 @@ def junit(contents: Contents) -> str:
     failed = str(sum(not verdict.holds for verdict in verdicts))
     counts = {"tests": str(len(verdicts)), "failures": failed, "errors": "0"}
     root = ElementTree.Element("testsuites", {"name": "testifai", **counts})
-    suite = ElementTree.SubElement(root, "testsuite", {"name": clean(contents.run), **counts})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": printable(contents.run), **counts})
     properties = ElementTree.SubElement(suite, "properties")
     tomogram = contents.tomogram
     for name, value in {
@@ -34,7 +31,7 @@ def junit(contents: Contents) -> str:
         "inferences": str(tomogram.inferences),
         **{part: str(made) for part, made in contents.made_of.items()},
     }.items():
-        ElementTree.SubElement(properties, "property", {"name": name, "value": clean(value)})
+        ElementTree.SubElement(properties, "property", {"name": name, "value": printable(value)})
     for number, verdict in enumerate(verdicts, start=1):
         _case(suite, contents, number, verdict)
     ElementTree.indent(root)
@@ -43,20 +40,15 @@ def junit(contents: Contents) -> str:
     )
 
 
-def clean(text: str) -> str:
-    """Text without the characters that XML cannot contain."""
-    return FORBIDDEN.sub("\ufffd", text)
-
-
 def _case(suite: ElementTree.Element, contents: Contents, number: int, verdict: Verdict) -> None:
     gate, answer = verdict.gate, verdict.answer
     asked = asked_words(gate)
     name = f"{gate.name or f'gate {number}'}: {asked} >= {gate.at_least:g}"
-    case = ElementTree.SubElement(suite, "testcase", {"classname": clean(contents.run), "name": clean(name)})
+    case = ElementTree.SubElement(suite, "testcase", {"classname": printable(contents.run), "name": printable(name)})
     if verdict.holds:
         return
     message = f"{verdict.status}: {verdict.reason}"
-    failure = ElementTree.SubElement(case, "failure", {"type": verdict.status, "message": clean(message)})
+    failure = ElementTree.SubElement(case, "failure", {"type": verdict.status, "message": printable(message)})
     lines = [
         f"query      {asked}",
         f"required   {gate.at_least:g} by the {'lower bound' if gate.basis == 'bound' else 'estimate'}",
@@ -65,4 +57,4 @@ def _case(suite: ElementTree.Element, contents: Contents, number: int, verdict: 
         "worst tests",
         *(f"  {contents.tomogram.space.words(sigma)}: {bounded(*estimate)}" for sigma, *estimate in answer.worst),
     ]
-    failure.text = clean("\n".join(lines))
+    failure.text = "\n".join(map(printable, lines))

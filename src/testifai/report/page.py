@@ -18,6 +18,7 @@ from testifai.present.figures import curves, dots, heatmaps, locality, sweeps, v
 from testifai.present.terminal import interval, rate, signed
 from testifai.report import sign_off, words
 from testifai.report.contents import Contents
+from testifai.support.formatting import printable, printable_parts
 from testifai.support.types import Record
 from testifai.tomogram.lowest_tests import Mask
 
@@ -64,6 +65,7 @@ def fill_plain(template: str, **what: Any) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset),
         autoescape=True,
+        finalize=_shown,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -71,6 +73,10 @@ def fill_plain(template: str, **what: Any) -> str:
     environment.filters.update(rate=rate, signed=signed, zip=zip, css_text=css_text)
     shared = {"interval": interval, "css": _asset("page.css"), "plotly": get_plotlyjs()}
     return environment.get_template(template).render(**shared, **what)
+
+
+def _shown(value: Any) -> Any:
+    return printable(value, lines=True) if type(value) is str else value  # Markup is our own
 
 
 def css_text(text: str) -> Any:
@@ -89,7 +95,7 @@ def _drawings(views: list[Drawing]) -> str:
             if trace["type"] == "mesh3d":  # its corners repeat the text of their cube; the page repeats it again
                 trace["text"] = trace["text"][::CORNERS]
         dark = theme.dressed(light["layout"], dark=True)
-        found[view.name] = {"data": light["data"], "light": light["layout"], "dark": dark}
+        found[view.name] = printable_parts({"data": light["data"], "light": light["layout"], "dark": dark})
     return json.dumps(found, separators=(",", ":")).replace("<", "\\u003c")
 
 

@@ -243,6 +243,7 @@ def near_chance(
 Ints = NDArray[np.int64]
 
 CONFIDENCE = 0.99  # of each of two intervals: matching indices should hardly ever be doubted
+MOST_ASSIGNED = 4096  # classes, of which all pairs are counted
 FEWEST_EACH = 4  # inputs of a class, on average, below which no assignment can be determined
 
 
@@ -273,7 +274,9 @@ def class_index_mismatch(
     if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iu" or predicted.shape != labels.shape:
         return None
     size = int(max(labels.max(), predicted.max(), (outputs or 0) - 1)) + 1
-    if min(labels.min(), predicted.min()) < 0 or len(labels) < FEWEST_EACH * len(np.unique(labels)):
+    if size > MOST_ASSIGNED or min(labels.min(), predicted.min()) < 0:
+        return None
+    if len(labels) < FEWEST_EACH * len(np.unique(labels)):
         return None
     truth, answers = labels.astype(np.int64), predicted.astype(np.int64)
     halves = np.zeros(len(truth), bool)

@@ -10,7 +10,7 @@ import shutil
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import TextIO
 
 import numpy as np
@@ -76,6 +76,55 @@ def existing(path: Path) -> Path:
     if not path.is_file():
         raise InputError(f"data: {path} does not exist" if not path.exists() else f"data: {path} is not a file")
     return path
+
+
+def is_inside(name: str) -> bool:
+    """Return True for a name that stays in its folder: relative and without "..", whatever links there are.
+
+    >>> is_inside("cats/1.png"), is_inside("../1.png"), is_inside("/1.png")
+    (True, False, False)
+    """
+    told = PureWindowsPath(name)  # splits at both separators, and finds drives
+    return not (told.root or told.drive or ".." in told.parts or "\0" in name)
+
+
+def leads_out(folder: Path, file: Path) -> bool:
+    """Return True if a file in a folder is a link, or in a link, to one that is not in the folder."""
+    try:
+        return not file.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # a link in a circle, a name that no file can have
+        return True
+
+
+def check_inside(folder: Path, name: str, *, links: bool | None = None) -> Path:
+    """Return the file of that name in a folder of data, or raise InputError.
+
+    With `links`, a link may lead anywhere; None: the reader has no such option.
+    """
+    if not is_inside(name):
+        raise InputError(f"data: expected the name of a file in {folder}, got {name[:200]!r}; copy the file there")
+    file = folder / name
+    if not links and leads_out(folder, file):
+        hint = "copy the file there" if links is None else "copy the file there, or set links = true"
+        raise InputError(f"data: expected a file in {folder}, got a link out of it ({name[:200]}); {hint}")
+    return file
+
+
+_EXPANSION, _ROOM = 100, 256 << 20
+
+
+def check_room(path: Path, needed: int, max_bytes: int | None, files: Iterable[Path] | None = None) -> None:
+    """Raise InputError if a packed file, or the files of a folder, take more memory than `max_bytes`.
+
+    The default is 100 times their size, and at least 256 MiB.
+    """
+    sizes = (file.stat().st_size for file in ([path] if files is None else files))
+    most = max(_ROOM, _EXPANSION * sum(sizes)) if max_bytes is None else max_bytes
+    if needed > most:
+        raise InputError(
+            f"data: {path}: expected at most {most:,} bytes when unpacked, got {needed:,}; if you trust the file, "
+            f"set max_bytes = {needed}"
+        )
 
 
 @contextmanager

@@ -6,9 +6,11 @@ import math
 import re
 from collections.abc import Sequence
 from html import escape as html_escape
+from typing import Any
 
 # Control characters (terminal commands start with one), invisible changes of direction, line ends and tags, surrogates.
 _UNSEEN = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f\ud800-\udfff"
+_UNSEEN += "\ufffe\uffff"  # which XML cannot hold
 _HIDDEN = re.compile(f"[{_UNSEEN}]")
 _HIDDEN_IN_LINES = re.compile(f"(?![\t\n])[{_UNSEEN}]")
 _HIDDEN_IN_JSON = re.compile(f"(?![\x00-\x1f])[{_UNSEEN}]")  # JSON escapes the others
@@ -32,6 +34,20 @@ def printable(text: object, *, lines: bool = False) -> str:
 def printable_json(text: str) -> str:
     """Escape the same characters in JSON, without changing its values."""
     return _HIDDEN_IN_JSON.sub(_json_escaped, text)
+
+
+def printable_parts(value: Any) -> Any:
+    """Escape the same characters in all texts of plain data, such as a figure's, that a page shows."""
+    if isinstance(value, str):
+        return printable(value, lines=True)
+    if isinstance(value, dict):
+        return {key: printable_parts(part) for key, part in value.items()}
+    return [printable_parts(part) for part in value] if isinstance(value, list) else value
+
+
+def in_html(text: object) -> str:
+    """Escape text for HTML."""
+    return html_escape(printable(text, lines=True))
 
 
 def harmless(cell: object) -> object:

@@ -31,6 +31,8 @@ def _as_words(value: Any) -> Any:
     return [str(one) for one in value] if isinstance(value, Iterable) and not isinstance(value, str) else value
 
 
+_LONGEST_PATH, _LONGEST_NAME = 4096, 255  # characters
+
 # Types of fields; from Python, paths and arrays are accepted too.
 File = Annotated[str, BeforeValidator(lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value)]
 Numbers = Annotated[
@@ -77,7 +79,7 @@ class Part(Fields):
         """Return the given fields; with a folder, files as paths from there, and remote files as local copies."""
         told = self.model_dump(exclude_none=True)
         if folder is not None:
-            found = {name: _within(folder, told[name]) for name in self.FILES if name in told}
+            found = {name: _within(name, folder, told[name]) for name in self.FILES if name in told}
             for name, place in found.items():
                 if isinstance(place, remote.RemoteFolder) and name not in self.FOLDERS:
                     raise InputError(f"{name}: {place} is a folder; of folders elsewhere those of images are read")
@@ -101,10 +103,17 @@ def _values(told: RecordLike, names: Iterable[str]) -> list[Any]:
     return [one for value in found for one in (value if isinstance(value, list) else [value])]
 
 
-def _within(folder: Path, named: str | list[str]) -> Any:
+def _within(field: str, folder: Path, named: str | list[str]) -> Any:
     if isinstance(named, list):
-        return [_within(folder, one) for one in named]
-    return remote.place(named, folder) if remote.is_address(named) else Path(folder, named)
+        return [_within(field, folder, one) for one in named]
+    if remote.is_address(named):
+        return remote.place(named, folder)
+    if len(named) > _LONGEST_PATH or max(map(len, named.split("/"))) > _LONGEST_NAME:
+        raise InputError(
+            f"{field}: expected the name of a file or folder, got {named[:60]!r} …, which is too long "
+            f"({len(named):,} characters); a path has at most {_LONGEST_PATH:,}, a part {_LONGEST_NAME}"
+        )
+    return Path(folder, named)
 
 
 def read_part(kinds: Registry, table: RecordLike) -> Any:

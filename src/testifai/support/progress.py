@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from html import escape
 from typing import Any
+
+from testifai.support.formatting import in_html as escape
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
 

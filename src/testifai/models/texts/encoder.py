@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from testifai.errors import InputError
 from testifai.models.base import Model, first_line
 from testifai.models.texts.base import LIMIT_MB, NetworkPart, RowCache, Text, TextModel, check_texts
-from testifai.models.texts.network import NetworkOptions, TextNetwork, fingerprint, read_config, read_json
+from testifai.models.texts.network import NetworkOptions, TextNetwork, check_name, fingerprint, read_config, read_json
 from testifai.support import optional_imports
 from testifai.support.batches import Batch, are_pairs
 from testifai.support.options_base import File
@@ -259,9 +259,12 @@ def _modules(folder: Path) -> list[dict[str, str]]:
     if listed is None:
         return []
     try:
-        return [{"path": str(part["path"]), "kind": str(part["type"]).rpartition(".")[2]} for part in listed]
+        parts = [{"path": str(part["path"]), "kind": str(part["type"]).rpartition(".")[2]} for part in listed]
     except (TypeError, KeyError):
         raise InputError(f"model: {folder / 'modules.json'} is not a list of modules with a type and a path") from None
+    for part in parts:
+        check_name(folder / "modules.json", part["path"])
+    return parts
 
 
 def _network_folder(folder: Path) -> Path:

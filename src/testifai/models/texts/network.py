@@ -22,6 +22,7 @@ from testifai.models.base import first_line
 from testifai.models.texts.base import Text, Tokenizer, of_equal_length
 from testifai.models.torch import move, recording
 from testifai.support import optional_imports, validation
+from testifai.support.files import is_inside
 from testifai.support.fingerprints import fingerprint_files
 from testifai.support.types import Record
 
@@ -139,7 +140,18 @@ def read_config(folder: Path) -> Record:
         raise InputError(
             f"model: {folder} is an adapter, whose base model is elsewhere; merge it into its base model and save that"
         )
+    for index in sorted(folder.glob("*.index.json")):  # names the files of weights that are in parts
+        table = read_json(index)
+        named = table.get("weight_map") if isinstance(table, dict) else None
+        for name in set(named.values()) if isinstance(named, dict) else ():
+            check_name(index, name)
     return config
+
+
+def check_name(file: Path, name: object) -> None:
+    """Raise InputError if a file of a model's folder names one outside the folder."""
+    if not isinstance(name, str) or not is_inside(name):
+        raise InputError(f"model: {file}: expected the name of a file in the model's folder, got {str(name)[:200]!r}")
 
 
 def _attentions(config: object) -> Iterator[object]:
