@@ -99,12 +99,13 @@ class RunFile(Observer):
 
     def __init__(self, subject: Subject, references: References) -> None:
         self._subject, self._references, self._unidentified = subject, references, subject.model.unidentified_reason
+        self._may_read_files = subject.model.may_read_files
         self._hashes: InputHashes | None = None
         self._saved = time.monotonic()
 
     def attach(self, store: Store, *, resumed: bool) -> None:
         data = self._subject.data
-        if resumed and self._unidentified is None and self._subject.model.may_read_files and not store.is_empty():
+        if resumed and self._unidentified is None and self._may_read_files and not store.is_empty():
             log.warning(
                 "resuming %s: changes to files that the model reads when it is called are not detected. "
                 'Set version = "…" under [model] to identify them, or use another run file to measure again.',
