@@ -135,6 +135,7 @@ def main() -> None:
     logging.getLogger().setLevel(logging.WARNING)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_Printable("%(levelname)s: %(message)s"))
+    before = set(threading.enumerate())
     try:
         code = _run(arguments)
         if not streams.flush():
@@ -148,8 +149,8 @@ def main() -> None:
             # A batch is still in flight: Python would free the model while it is in use.
             streams.flush()
             os._exit(code)
-    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
-        # Python would wait for a thread of the model, perhaps forever.
+    if any(not thread.daemon for thread in set(threading.enumerate()) - before):
+        # Python would wait for a thread of the user's code, perhaps forever.
         atexit._run_exitfuncs()
         streams.flush()
         os._exit(code)
