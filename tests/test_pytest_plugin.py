@@ -263,15 +263,21 @@ def test_an_error_in_the_users_model_keeps_its_traceback(project):
     result.stdout.fnmatch_lines(["*lost*"])
 
 
-def test_a_model_that_is_not_deterministic_is_reported(project):
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("np.random.default_rng().integers(0, 2, len(x))", "the model is not deterministic"),
+        ("(x[:, 0] > x.mean()).astype(int)", "the model's answers depend on the batch"),
+    ],
+)
+def test_a_model_that_is_not_repeatable_is_reported(project, answer, said):
     """Also from the cache; it shows in the summary, and on the page of a gate that fails."""
-    noisy = "np.random.default_rng().integers(0, 2, len(x))"
-    project.makepyfile(subject=CODE.replace("return (x[:, 0] > 1).astype(int)", f"return {noisy}"))
+    project.makepyfile(subject=CODE.replace("return (x[:, 0] > 1).astype(int)", f"return {answer}"))
     project.spec(FAILS)
     for _ in range(2):
         text = project.test().stdout
-        text.re_match_lines([r"robust.testifai.toml: warning: the model is not deterministic: of \d+ clean inputs .*"])
-        text.re_match_lines([r"  warning +the model is not deterministic: .*"])
+        text.re_match_lines([rf"robust.testifai.toml: warning: {said}: of \d+ clean inputs .*"])
+        text.re_match_lines([rf"  warning +{said}: .*"])
 
 
 def test_class_indices_that_do_not_match_are_reported(project):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import signal
@@ -129,11 +130,12 @@ def main() -> None:
     arguments = sys.argv[1:]
     if os.environ.get(COMPLETE) or COMPLETION.intersection(arguments[:1]):
         app(arguments, prog_name=NAME)  # typer answers the shell and exits
-    streams.degrade()
+    streams.prepare()
     logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
     logging.getLogger().setLevel(logging.WARNING)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_Printable("%(levelname)s: %(message)s"))
+    before = set(threading.enumerate())
     try:
         code = _run(arguments)
         if not streams.flush():
@@ -147,6 +149,11 @@ def main() -> None:
             # A batch is still in flight: Python would free the model while it is in use.
             streams.flush()
             os._exit(code)
+    if any(not thread.daemon for thread in set(threading.enumerate()) - before):
+        # Python would wait for a thread of the user's code, perhaps forever.
+        atexit._run_exitfuncs()
+        streams.flush()
+        os._exit(code)
     sys.exit(code)
 
 
@@ -166,16 +173,10 @@ def _run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _fail("stopped", INTERRUPTED)
     except SystemExit as error:  # raised by code that a command called; commands return their exit codes
-        if isinstance(error.__context__, BrokenPipeError):  # click's way to report a reader that closed the pipe
-            streams.discard(sys.stdout)
-            return 0
         return _fail(f"code of yours ended the command (SystemExit: {error.code}); nothing was decided", 2)
-    except BrokenPipeError:
-        streams.discard(sys.stdout)
-        return 0
     except MemoryError:
         return _fail("out of memory: choose a smaller batch_size, fewer workers or fewer severities", 2)
-    except Exception as error:
+    except BaseException as error:
         _log_traceback()
         return _fail(_unexpected(error), 2)
     if code == INTERRUPTED:  # how typer reports a Ctrl-C anywhere else
@@ -183,7 +184,7 @@ def _run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _unexpected(error: Exception) -> str:
+def _unexpected(error: BaseException) -> str:
     """Describe an unforeseen error: the operating system's message, or an internal error."""
     if isinstance(error, OSError) and not streams.flush():
         return FULL

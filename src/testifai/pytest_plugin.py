@@ -107,7 +107,7 @@ def _cache_folder(config: pytest.Config) -> Path:
 
 
 def _measured(config: pytest.Config, path: Path) -> GatedRun:
-    """The results of a spec file, measured once per process and, without --testifai-update, only if not cached."""
+    """The results of a spec file, measured once per session if the model may have changed, else only if not cached."""
     from testifai.gates.runner import measure
     from testifai.spec.parsing import read
 
@@ -115,11 +115,13 @@ def _measured(config: pytest.Config, path: Path) -> GatedRun:
     if path not in results:
         # Under pytest-xdist all processes of one call share this word, so that only the first of them measures again.
         word = getattr(config, "workerinput", {}).get("testrunuid") or uuid4().hex
-        again = word if config.getoption("testifai_update") else None
         name = path.name.removesuffix(".toml").removesuffix(".testifai")
         try:
             folder = _cache_folder(config)
-            results[path] = measure(read(path), path.parent, folder, name=name, sharing=_sharing(config), again=again)
+            results[path] = measure(
+                read(path), path.parent, folder, name=name, sharing=_sharing(config), again=word,
+                update=config.getoption("testifai_update"),
+            )  # fmt: skip
         except InputError as error:
             results[path] = error
     found = results[path]

@@ -48,7 +48,7 @@ def project(tmp_path):
         if not (tmp_path / f"{name}.py").exists():
             write(name)
         axes = {axis: {"python": f"{name}:{axis}"} for axis in ("shift", "noise")}
-        subject = {"model": {"python": f"{name}:model"}, "data": {"python": f"{name}:data"}}
+        subject = {"model": {"python": f"{name}:model", "version": "1"}, "data": {"python": f"{name}:data"}}
         return parse({**subject, "space": axes, "scan": scan, "gate": gates})
 
     make.write, make.folder, make.cache = write, tmp_path, tmp_path / "cache"
@@ -162,11 +162,11 @@ def test_code_of_ones_own_perturbations_counts(project, tmp_path):
 
 def test_again_forgets_what_was_measured_once_per_word(project):
     first = project.measure(project())
-    fresh = project.measure(project(), again="a")
+    fresh = project.measure(project(), again="a", update=True)
     assert (fresh.new, fresh.verdicts) == (first.new, first.verdicts)
-    assert project.measure(project(), again="a").new == 0
+    assert project.measure(project(), again="a", update=True).new == 0
     assert project.measure(project()).new == 0
-    assert project.measure(project(), again="b").new == first.new
+    assert project.measure(project(), again="b", update=True).new == first.new
 
 
 def test_a_run_cut_short_is_finished_before_anyone_looks(project, monkeypatch):
@@ -186,7 +186,7 @@ def test_a_damaged_run_file_is_named_and_can_be_replaced(project):
     path.write_bytes(b"not a run at all" * 100)
     with pytest.raises(InputError, match=path.name):
         project.measure(project())
-    assert project.measure(project(), again="a").new > 0
+    assert project.measure(project(), again="a", update=True).new > 0
 
 
 def test_two_at_once_measure_once(project):

@@ -85,8 +85,9 @@ def module(tmp_path):
         sys.modules.pop(name, None)
 
 
-def test_named_in_a_spec(module):
+def test_named_in_a_spec(module, monkeypatch):
     before = list(sys.path)
+    monkeypatch.setattr(sys, "path", list(before))
     model = from_path("testifai_user_models:outer", folder=module, outputs="values")
     assert model(TABLE).tolist() == [0.0, 3.0]
     assert model.name == "testifai_user_models:outer"
@@ -94,7 +95,7 @@ def test_named_in_a_spec(module):
     loaded = models.load("python", "testifai_user_models:outer", folder=module, classes=4)
     assert loaded.classes == 4
     assert loaded.fingerprint == model.fingerprint
-    assert sys.path == before
+    assert sys.path == [*before, str(module.resolve())]  # last: it hides no library
 
 
 @pytest.mark.parametrize(

@@ -137,15 +137,21 @@ def test_repeatability_shows_inputs_twice_once_per_run(tmp_path, caplog):
     answers = iter(range(100))
     subject = session_of(lambda x: np.full(len(x), next(answers) % 10), (ROWS, LABELS), SPACE).subject
     observer = Repeatability(subject, 4)
-    assert observer.reserve == 8
+    assert observer.reserve == 12
     with Store.create_or_open(tmp_path / "run.db") as store:
         for _ in range(2):
             observer.before_work(store)
-        assert store.get(keys.ASKED_TWICE) == {"inputs": 4, "differ": 4, "decisions": 4}
+        assert store.get(keys.ASKED_TWICE) == {
+            "inputs": 4,
+            "differ": 4,
+            "decisions": 4,
+            "batch_differ": 0,
+            "batch_flips": 0,
+        }
         resumed = Repeatability(subject, 4)
         resumed.attach(store, resumed=True)
         resumed.before_work(store)
-    assert next(answers) == 2
+    assert next(answers) == 4  # one batch, two halves, the batch again
     assert ["not deterministic" in record.message for record in caplog.records] == [True]
     assert check_repeatability(session_of(knows, (ROWS, LABELS), SPACE).subject, 4)["differ"] == 0
 

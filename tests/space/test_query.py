@@ -448,6 +448,58 @@ def test_any_text_compiles_or_is_refused_in_one_line(text):
 FIRST = {"zoom": np.array([1, 1, 0]), "before(zoom, blur)": np.array([True, False, False])}
 
 
+class TestWithout:
+    """A query without a column: true where some outcome of each comparison with it makes the query true."""
+
+    ZOOM = np.arange(4)
+
+    @staticmethod
+    def made(random, depth, comparisons):
+        """Return a random condition's text, and a function (zoom, outcome of each comparison with quality) -> bool."""
+        kind = random.choice(["zoom", "quality", "chain"] if not depth else ["not", "and", "or", "and", "or", "zoom"])
+        limit = random.randrange(4)
+        if kind == "zoom":
+            return f"zoom > {limit}", lambda zoom, outcomes: zoom > limit
+        if kind in ("quality", "chain"):
+            comparisons.append(number := len(comparisons))
+            if kind == "quality":
+                return "quality > 3", lambda zoom, outcomes: outcomes[number]
+            return f"{limit} < zoom < quality", lambda zoom, outcomes: limit < zoom and outcomes[number]
+        parts = [TestWithout.made(random, depth - 1, comparisons) for _ in range(1 if kind == "not" else 2)]
+        if kind == "not":
+            return f"not ({parts[0][0]})", lambda *given: not parts[0][1](*given)
+        combine = all if kind == "and" else any
+        return f" {kind} ".join(f"({one})" for one, _ in parts), lambda *given: combine(one(*given) for _, one in parts)
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_it_is_the_brute_force_over_all_outcomes(self, seed):
+        random_ = random.Random(seed)
+        for _ in range(30):
+            comparisons = []
+            text, holds = self.made(random_, 4, comparisons)
+            if len(comparisons) > 7:
+                continue
+            cases = list(itertools.product([False, True], repeat=len(comparisons)))
+            expected = [any(holds(zoom, case) for case in cases) for zoom in self.ZOOM.tolist()]
+            rest = parse(text, ["zoom", "quality"]).without("quality")
+            found = np.ones(4, bool) if rest is None else rest.evaluate({"zoom": self.ZOOM})
+            assert found.tolist() == expected, text
+            assert rest is None or parse(str(rest), ["zoom"]).tree == rest.tree
+
+    @pytest.mark.parametrize(
+        ("text", "rest"),
+        [
+            ("not (zoom > 2 or quality > 3)", "not zoom > 2"),
+            ("not (zoom > 2 and quality > 3)", "None"),
+            ("not (zoom > 2 or not quality > 3)", "not zoom > 2"),
+            ("1 < zoom < quality", "1 < zoom"),
+            ("zoom > 2 or quality > 3", "None"),
+        ],
+    )
+    def test_examples(self, text, rest):
+        assert str(parse(text, ["zoom", "quality"]).without("quality")) == rest
+
+
 class TestBefore:
     @pytest.mark.parametrize(
         ("text", "expected"),

@@ -15,8 +15,7 @@ def check(spec: SpecFile, as_json: Json = False) -> None:
     session = assembly.session(loaded, spec.resolve().parent)
     check_gates(loaded.gate, session.tomogram())
     found = estimate(session)
-    if (note := found.differs()) is not None:
-        say(f"note: {note}", err=True)
+    say(*(f"note: {note}" for note in found.differs()), err=True)
     if found.near_chance is not None:
         say(f"warning: {found.near_chance}", err=True)
     clean = f"; clean accuracy {found.clean_accuracy:.3f} on {found.clean_inputs:,} inputs"

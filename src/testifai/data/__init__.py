@@ -22,7 +22,7 @@ from testifai.support.batches import Batch, take
 from testifai.support.options_base import make_part
 from testifai.support.registry import Registry
 from testifai.support.remote import RemoteFolder, is_address, place
-from testifai.support.user_code import ANY_FAULT, import_object
+from testifai.support.user_code import import_object
 
 __all__ = [
     "LOADERS",
@@ -154,9 +154,9 @@ class PythonDataPart(DataPart):
         if callable(made):
             try:
                 made = made()
-            except InputError:
+            except (InputError, KeyboardInterrupt):
                 raise
-            except ANY_FAULT as error:
+            except BaseException as error:
                 reason = " ".join(str(error).split())[:200]
                 raise InputError(f"data.python: {self.python!r}() failed: {type(error).__name__}: {reason}") from error
         return wrap(made)

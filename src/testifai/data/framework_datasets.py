@@ -16,7 +16,6 @@ from testifai.data.lazy import LazyInputs
 from testifai.errors import InputError, suggest
 from testifai.support.fingerprints import MAX_FILES, Contents, Rows, as_numbers, hash_bytes
 from testifai.support.types import Array
-from testifai.support.user_code import ANY_FAULT
 
 READ_TWICE = 8  # items that are read twice before a run, to check that they do not change
 INPUTS = ("image", "img", "pixel_values", "text", "sentence")  # usual names of parts of an item
@@ -119,7 +118,9 @@ class _Items:
     def _item(self, row: int) -> Any:
         try:
             return self.given[row]
-        except ANY_FAULT as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             reason = " ".join(str(error).split())[:200]
             raise InputError(f"data: item {row} cannot be read: {type(error).__name__}: {reason}") from error
 

@@ -15,7 +15,6 @@ from testifai.models.outputs import check_outputs
 from testifai.support.batches import Batch, own_copy
 from testifai.support.threads import only_workers
 from testifai.support.types import Array
-from testifai.support.user_code import ANY_FAULT
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +50,9 @@ def blamed(inputs: int, where: str | Callable[[], str] = "") -> Iterator[None]:
     """Turn exceptions of a model into one line that says where, with the number of inputs of the batch."""
     try:
         yield
-    except InputError:
+    except (InputError, KeyboardInterrupt):
         raise
-    except ANY_FAULT as error:
+    except BaseException as error:
         log.debug("the model raised", exc_info=True)
         place = where if isinstance(where, str) else where()
         what = ", ".join(filter(None, [f"batch of {inputs} inputs", place]))

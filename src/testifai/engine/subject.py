@@ -23,8 +23,7 @@ from testifai.perturb.annotations import Places as PixelPlaces
 from testifai.runs.outcomes import Ids, Places
 from testifai.space import Space
 from testifai.support.batches import Batch, own_copy
-from testifai.support.types import Array, Record
-from testifai.support.user_code import ANY_FAULT
+from testifai.support.types import Array, Bools, Record
 
 LEAST_LEFT = 0.5  # least share of a box that is still on the image for it to be expected
 
@@ -180,6 +179,12 @@ class Subject(ShownInputs):
         with self._blamed():
             return self.oracle.judge(own_copy(outputs), own_copy(expected), own_copy(clean))
 
+    def judged_clean(self, outputs: Array, clean: Array, places: Places) -> Bools:
+        """Return which outputs on clean inputs pass; `clean` are those that are compared with, if not with labels."""
+        expected = None if self.labels is None else self.labels[self.order[places]]
+        passed: Bools = np.asarray(self.judge(outputs, expected, self.reference(clean)).passed)
+        return passed
+
     def reference(self, outputs: Array) -> Array:
         if self.oracle.source is None:
             return self.oracle.reference(outputs)
@@ -190,9 +195,9 @@ class Subject(ShownInputs):
     def _blamed(self) -> Iterator[None]:
         try:
             yield
-        except InputError:
+        except (InputError, KeyboardInterrupt):
             raise
-        except ANY_FAULT as error:
+        except BaseException as error:
             raise InputError(f"oracle {self.oracle.name}: failed with {type(error).__name__}: {error}") from error
 
     def ask(self, batch: Batch, where: str | Callable[[], str]) -> Array:

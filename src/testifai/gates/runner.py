@@ -112,12 +112,20 @@ def cache_key(session: Session, spec: Spec) -> str:
 
 
 def measure(
-    spec: Spec, folder: Path, cache: Path, *, name: str, sharing: int | None = None, again: str | None = None
+    spec: Spec,
+    folder: Path,
+    cache: Path,
+    *,
+    name: str,
+    sharing: int | None = None,
+    again: str | None = None,
+    update: bool = False,
 ) -> GatedRun:
     """Measure what is not in the cache yet, and evaluate the gates of a spec.
 
     `name` is part of the file name. `sharing` gates share the 5 % risk of a wrong decision; None: those of the spec.
-    With `again`, a cached run is discarded, unless it was measured under the same word (by another process).
+    With `update`, and for a model that may have changed unnoticed, a cached run is discarded, unless it was measured
+    under the same word `again` (by another process of the same test session).
     """
     import scipy.linalg  # noqa: F401  has its own BLAS, whose threads can only be limited once it is loaded
 
@@ -127,8 +135,8 @@ def measure(
     # Fits are small: on a busy machine, several BLAS threads made one of a second take a minute.
     with _alone(path.with_suffix(".measuring")), one_blas_thread():
         stored = _Stored.of(path)
-        # A model that cannot be fingerprinted may have changed since.
-        if stored.again != again if again is not None else session.model.unidentified_reason is not None:
+        unsure = session.model.may_read_files or session.model.unidentified_reason is not None
+        if (update or unsure) and (again is None or stored.again != again):
             for old in cache.glob(f"{name}-*.db*"):
                 old.unlink(missing_ok=True)
             stored = _Stored()

@@ -132,6 +132,10 @@ class CombinedModel(Model):
     def unidentified_reason(self) -> str | None:
         return self.base.unidentified_reason
 
+    @property
+    def may_read_files(self) -> bool:
+        return self.base.may_read_files
+
     def __call__(self, batch: Any) -> Array:
         arity = self.system.arity
         flat = np.asarray(batch).reshape(len(batch) * arity, *batch.shape[2:])

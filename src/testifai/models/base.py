@@ -57,6 +57,11 @@ class Model(ABC):
         """The state that the fingerprint does not cover, such as a database connection; None if it covers all."""
         return self._code.unidentified_reason if type(self).fingerprint is Model.fingerprint else None
 
+    @property
+    def may_read_files(self) -> bool:
+        """Whether a call may read files, or import modules, that the fingerprint does not cover."""
+        return False
+
     def reading(self, table: Table) -> Model:
         """Return the same model for rows of a table, encoded as numbers; InputError if it cannot take its columns."""
         for column in table.columns:

@@ -96,6 +96,10 @@ class PythonModel(TableModel):
     def _code(self) -> CodeFingerprint:
         return fingerprint_code(self.function, self.version)
 
+    @property
+    def may_read_files(self) -> bool:
+        return self.version is None
+
     def __call__(self, batch: Batch) -> Array:
         given = batch if self._feed is None or isinstance(batch, list) else self._feed(batch)
         outputs: Array = self.function(given)

@@ -24,7 +24,7 @@ from testifai.support.batches import Batch, are_images
 from testifai.support.fingerprints import CodeFingerprint, fingerprint_code
 from testifai.support.options_base import Count, File
 from testifai.support.types import Array
-from testifai.support.user_code import ANY_FAULT, import_object
+from testifai.support.user_code import import_object
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -228,7 +228,9 @@ def load_torch(
     if not isinstance(module, torch.nn.Module):
         try:
             module = module()
-        except ANY_FAULT as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise InputError(f"model.torch: {path!r}() failed: {type(error).__name__}: {error}") from error
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"model.torch: {path!r} made a {type(module).__name__}; a torch.nn.Module is needed")

@@ -10,7 +10,6 @@ import numpy as np
 from testifai.errors import InputError
 from testifai.oracles.base import Oracle, Outcome, score_of
 from testifai.support.types import Array, Record
-from testifai.support.user_code import ANY_FAULT
 
 
 class Function(Oracle):
@@ -38,7 +37,9 @@ class Function(Oracle):
     def judge(self, outputs: Array, expected: Array | None, clean: Array | None) -> Outcome:
         try:
             result = self.function(outputs, expected, clean)
-        except ANY_FAULT as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise InputError(f"oracle {self._called}: failed with {type(error).__name__}: {error}") from error
         value = None
         if isinstance(result, Outcome):

@@ -29,7 +29,6 @@ from testifai.perturb.validation import (
 )
 from testifai.support.batches import SIDES, Batch, Side, are_images, are_pairs, by_shape
 from testifai.support.types import Array, Floats
-from testifai.support.user_code import ANY_FAULT
 from testifai.support.validation import choice, number, whole
 
 Parameter: TypeAlias = Any  # of a severity: a number, a tuple or a text, as the function needs it
@@ -484,7 +483,9 @@ class Perturbation:
             yield
         except InputError as error:
             raise InputError(f"perturbation '{self.name}': {error}") from error
-        except ANY_FAULT as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             if isinstance(error, ValueError) and "read-only" in str(error):
                 raise InputError(f"perturbation '{self.name}' must not change its argument; work on a copy") from error
             reason = " ".join(f"{type(error).__name__}: {error}".split())

@@ -16,7 +16,6 @@ from testifai.models.python import PythonModel
 from testifai.quality.base import FEWEST, SAMPLE, Measure, Score, check_count, mean_score, sample_of
 from testifai.support.batches import Batch, own_copy, take
 from testifai.support.types import Floats, Record
-from testifai.support.user_code import ANY_FAULT
 from testifai.support.validation import flag, whole
 
 _GROUPS = 10  # of inputs, left out one at a time for the error of a single number
@@ -81,9 +80,9 @@ class FunctionReference:
     def _values(self, clean: Batch, perturbed: Batch) -> Floats:
         try:
             made = self.function(own_copy(clean), own_copy(perturbed))
-        except InputError:
+        except (InputError, KeyboardInterrupt):
             raise
-        except ANY_FAULT as error:
+        except BaseException as error:
             reason = " ".join(str(error).split())[:200]
             raise InputError(f"quality: {self.name} failed: {type(error).__name__}: {reason}") from error
         made = made.detach().cpu() if hasattr(made, "detach") else made

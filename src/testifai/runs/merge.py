@@ -69,7 +69,7 @@ def _about_parts(sources: Sequence[Path]) -> Record:
     distinct = [one for place, one in enumerate(environments) if one not in environments[:place]]
     about: Record = {keys.ENVIRONMENTS: distinct} if len(distinct) > 1 else {}
     if asked:
-        about[keys.ASKED_TWICE] = max(asked, key=lambda one: one.get("differ", 0))
+        about[keys.ASKED_TWICE] = max(asked, key=lambda one: one.get("differ", 0) + one.get("batch_differ", 0))
     if ran:
         about[keys.RAN] = ran
     return about

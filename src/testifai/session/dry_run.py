@@ -179,9 +179,9 @@ class Cost:
     room: dict[str, Room] = field(default_factory=dict)  # by axis of texts
     asked_twice: dict[str, int] | None = None  # None for a model that is known to be deterministic
 
-    def differs(self) -> str | None:
-        """Return a warning if the model is not deterministic."""
-        return observers.not_deterministic(self.asked_twice)
+    def differs(self) -> list[str]:
+        """Return a warning if the model is not deterministic, or depends on the batch."""
+        return observers.not_repeatable(self.asked_twice)
 
     def notes(self) -> list[str]:
         return [f"{axis}: {room}" for axis, room in self.room.items()]

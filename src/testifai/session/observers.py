@@ -22,7 +22,7 @@ from testifai.runs.outcomes import VALUE, Outcomes
 from testifai.runs.store import Store
 from testifai.statistics.intervals import exact
 from testifai.support.batches import are_texts
-from testifai.support.types import Array, Record, RecordLike
+from testifai.support.types import Array, Bools, Record, RecordLike
 
 log = logging.getLogger(__name__)
 
@@ -99,11 +99,18 @@ class RunFile(Observer):
 
     def __init__(self, subject: Subject, references: References) -> None:
         self._subject, self._references, self._unidentified = subject, references, subject.model.unidentified_reason
+        self._may_read_files = subject.model.may_read_files
         self._hashes: InputHashes | None = None
         self._saved = time.monotonic()
 
     def attach(self, store: Store, *, resumed: bool) -> None:
         data = self._subject.data
+        if resumed and self._unidentified is None and self._may_read_files and not store.is_empty():
+            log.warning(
+                "resuming %s: changes to files that the model reads when it is called are not detected. "
+                'Set version = "…" under [model] to identify them, or use another run file to measure again.',
+                store.path,
+            )
         if self._unidentified is not None:
             log.warning(
                 "cannot fingerprint this model (%s), so changes to it will not be detected when the run is resumed. "
@@ -316,16 +323,17 @@ def _line(table: Ints, truth: Ints, names: Sequence[str] | None) -> str:
 
 # -- repeatability ----------------------------------------------------------------------------------------------------
 
-INPUTS = 16  # shown to the model twice
-SHARE = 20  # at most one in this many inferences of a budget goes to the check
+INPUTS = 16  # shown to the model twice, and once more if answers differ
+SHARE = 30  # at most three in this many inferences of a budget go to the check
 NOISE = 1e-6  # of the largest number of a row: sums in another order differ by as much
+BATCH_NOISE = 1e-3  # libraries compute batches of other sizes with other algorithms
 
 
 class Repeatability(Observer):
-    """Shows a model some inputs twice before a run, unless it is known to be deterministic."""
+    """Shows a model some inputs again in other batches before a run, unless it is known to be deterministic."""
 
     def __init__(self, subject: Subject, inputs: int) -> None:
-        self._subject, self.inputs, self.reserve = subject, inputs, 2 * inputs
+        self._subject, self.inputs, self.reserve = subject, inputs, 3 * inputs
         self.found: Record | None = None
 
     def attach(self, store: Store, *, resumed: bool) -> None:
@@ -337,7 +345,7 @@ class Repeatability(Observer):
         self.found = check_repeatability(self._subject, self.inputs)
         if store is not None:
             store.put(**{keys.ASKED_TWICE: self.found})
-        if (line := not_deterministic(self.found)) is not None:
+        for line in not_repeatable(self.found):
             log.warning("%s", line)
 
     def provenance(self) -> Record:
@@ -345,42 +353,75 @@ class Repeatability(Observer):
 
 
 def affordable(inputs: int, budget: int | None) -> int:
-    """Return the number of inputs to show twice."""
+    """Return the number of inputs to show again."""
     return min(INPUTS, inputs, INPUTS if budget is None else budget // SHARE)
 
 
 def check_repeatability(subject: Subject, inputs: int) -> Record:
-    """Show the model some clean inputs twice; count those that differ, and those whose class does (`decisions`)."""
+    """Show the model some clean inputs in one batch, and again in reverse order in batches of two.
+
+    Where answers differ, the first batch is shown once more: if they differ again, the model is not deterministic, else
+    they depend on the batch. Counts such inputs, those whose class differs and those whose outcome does.
+    """
     places = np.arange(inputs)
-    one, two = (subject.infer(subject.batch(places), 0) for _ in range(2))
+    one, other = subject.infer(subject.batch(places), 0), np.zeros(inputs, bool)
+    pieces = np.array_split(places[::-1], max(1, inputs // 2))
+    split = np.concatenate([subject.infer(subject.batch(piece), 0) for piece in pieces])[::-1]
+    if not (_differ(one, split, NOISE) | _decided_otherwise(subject, one, split)).any():
+        return _counts(inputs, other, other, other, other)
+    two = subject.infer(subject.batch(places), 0)
+    decided = _decided_otherwise(subject, one, two)
+    if (differ := _differ(one, two, NOISE) | decided).any():
+        return _counts(inputs, differ, decided, other, other)
+    passed = [subject.judged_clean(outputs, one, places) for outputs in (one, split)]
+    differ = _differ(one, split, BATCH_NOISE) | _decided_otherwise(subject, one, split)
+    return _counts(inputs, other, other, differ, differ & (passed[0] != passed[1]))
+
+
+def _counts(inputs: int, differ: Bools, decided: Bools, by_batch: Bools, flipped: Bools) -> Record:
+    named = {"differ": differ, "decisions": decided, "batch_differ": by_batch, "batch_flips": flipped}
+    return {"inputs": inputs, **{name: int(rows.sum()) for name, rows in named.items()}}
+
+
+def _differ(one: Array, two: Array, noise: float) -> Bools:
+    """Return which rows of outputs differ by more than a share of their largest number."""
     if one.shape != two.shape:
-        return {"inputs": inputs, "differ": inputs, "decisions": inputs}
+        return np.ones(len(one), bool)
     rows, others = (table.reshape(len(table), -1) for table in (one, two))
-    if rows.dtype.kind == "f":
-        noise = max(NOISE, 32 * float(np.finfo(rows.dtype).eps))
-        largest = np.maximum(np.abs(rows), np.abs(others)).max(axis=1, keepdims=True)
-        other = (np.abs(rows - others) > noise * largest).any(axis=1)
-    else:
-        other = (rows != others).any(axis=1)
-    decided = predicted(one) != predicted(two) if subject.oracle.decides_classes else np.zeros(inputs, bool)
-    return {"inputs": inputs, "differ": int((other | decided).sum()), "decisions": int(decided.sum())}
+    if rows.dtype.kind != "f":
+        return np.asarray((rows != others).any(axis=1))
+    noise = max(noise, 32 * float(np.finfo(rows.dtype).eps))
+    largest = np.maximum(np.abs(rows), np.abs(others)).max(axis=1, keepdims=True)
+    return np.asarray((np.abs(rows - others) > noise * largest).any(axis=1))
 
 
-def not_deterministic(found: RecordLike | None) -> str | None:
-    """Return a warning if predictions differed, else None."""
-    if not found or not found["differ"]:
-        return None
-    classes = f", {found['decisions']} another class" if found.get("decisions") else ""
-    return (
-        f"the model is not deterministic: of {found['inputs']} clean inputs shown to it twice, {found['differ']} got "
-        f"another answer{classes}. A run that is resumed, or made again, will not end with the same numbers, and "
-        "intervals allow for the choice of inputs, not for this; fix its seed or its mode if you can"
-    )
+def _decided_otherwise(subject: Subject, one: Array, two: Array) -> Bools:
+    """Return which classes differ."""
+    return np.asarray(predicted(one) != predicted(two)) if subject.oracle.decides_classes else np.zeros(len(one), bool)
+
+
+def not_repeatable(found: RecordLike | None) -> list[str]:
+    """Return a warning if answers differed each time, or with the batch."""
+    if found and found["differ"]:
+        classes = f", {found['decisions']} another class" if found.get("decisions") else ""
+        return [
+            f"the model is not deterministic: of {found['inputs']} clean inputs shown to it twice, {found['differ']} "
+            f"got another answer{classes}. A run that is resumed, or made again, will not end with the same numbers, "
+            "and intervals allow for the choice of inputs, not for this; fix its seed or its mode if you can"
+        ]
+    if found and found.get("batch_differ"):
+        return [
+            f"the model's answers depend on the batch: of {found['inputs']} clean inputs shown to it in other batches, "
+            f"{found['batch_differ']} got another answer, and {found['batch_flips']} another outcome. All numbers "
+            "depend on batch_size then; let each answer depend on its own input alone (for example model.eval()), or "
+            "set batch_size as in deployment"
+        ]
+    return []
 
 
 def notes(provenance: RecordLike) -> list[str]:
-    """Return warnings about how a run was made: library versions, a model that is not deterministic, clean accuracy."""
+    """Return warnings about how a run was made: library versions, a model that is not repeatable, clean accuracy."""
     several = differences(recorded(provenance))
     mixed = None if several is None else f"made with different versions: {several}; outcomes of all of them are in it"
-    found = (mixed, not_deterministic(provenance.get(keys.ASKED_TWICE)), provenance.get(keys.CLEAN_WARNING))
+    found = (mixed, *not_repeatable(provenance.get(keys.ASKED_TWICE)), provenance.get(keys.CLEAN_WARNING))
     return [line for line in found if line is not None]

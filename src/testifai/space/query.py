@@ -197,20 +197,29 @@ def operand_values(operand: Operand, columns: Columns) -> Any:
     return operand.value
 
 
-def _without(node: Condition, name: str) -> Condition | None:
-    """The tree with comparisons that name a column treated as true; None: always true."""
+def _without(node: Condition, name: str, value: bool = True) -> Condition | None:
+    """The tree with comparisons that name a column treated as a value, under a `not` as its opposite; None: always it.
+
+    A chain of comparisons is an `and` of its pairs.
+    """
+    parts: list[Condition | None]
     if isinstance(node, Inequality):
-        return None if ColumnName(name) in node.operands else node
-    if isinstance(node, Before):
+        pairs = zip(node.operands, node.operators, node.operands[1:], strict=False)
+        parts = [None if ColumnName(name) in (a, b) else Inequality((a, b), (sign,)) for a, sign, b in pairs]
+        if None not in parts:
+            return node
+    elif isinstance(node, Before):
         return node
-    if isinstance(node, Not):
-        part = _without(node.part, name)
+    elif isinstance(node, Not):
+        part = _without(node.part, name, not value)
         return None if part is None else Not(part)
-    parts = [_without(part, name) for part in node.parts]
+    else:
+        parts = [_without(part, name, value) for part in node.parts]
     left = tuple(part for part in parts if part is not None)
-    if not left or (isinstance(node, Or) and len(left) < len(parts)):
+    decides = len(left) < len(parts) and isinstance(node, Or) == value  # true decides an `or`, false an `and`
+    if not left or decides:
         return None
-    return left[0] if len(left) == 1 else type(node)(left)
+    return left[0] if len(left) == 1 else Or(left) if isinstance(node, Or) else And(left)
 
 
 @dataclass(frozen=True)
@@ -448,7 +457,9 @@ class Query:
         return _evaluate(self.tree, columns)
 
     def without(self, name: str) -> Query | None:
-        """Return the query with every comparison that names a column treated as true; None if that is always true.
+        """Return the query without its comparisons that name a column: true where one of their outcomes makes it so.
+
+        None if that is always true.
 
         >>> str(compile("zoom > 2 and quality <= 0.06", ["zoom", "quality"]).without("quality"))
         'zoom > 2'

@@ -8,7 +8,10 @@ import os
 import sys
 import unicodedata
 from contextlib import suppress
-from typing import TextIO
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 # replacements in ASCII; other characters lose their accents or become a question mark
 PLAIN = {
@@ -31,12 +34,38 @@ def plain(text: str) -> str:
     return "".join(readable)
 
 
-def degrade() -> None:
-    """Let the standard streams replace characters that their encoding lacks."""
+class _Pipe(io.FileIO):
+    """A standard stream; once its reader is gone, the rest is dropped."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            _drop(self.fileno())
+            return memoryview(data).nbytes
+
+
+def prepare() -> None:
+    """Let the standard streams replace characters that their encoding lacks, and ignore that a reader is gone."""
     codecs.register_error("testifai", _replace)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
-            stream.reconfigure(errors="testifai")
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            if codecs.lookup(stream.encoding).name != "utf-8":
+                stream.reconfigure(errors="testifai")
+            raw = getattr(stream.buffer, "raw", stream.buffer)  # of an unbuffered stream it is the file itself
+            if type(raw) is io.FileIO:
+                setattr(sys, name, _with_pipe(stream, raw))
+
+
+def _with_pipe(stream: io.TextIOWrapper, raw: io.FileIO) -> io.TextIOWrapper:
+    pipe = _Pipe(raw.fileno(), "wb", closefd=False)
+    buffer = pipe if raw is stream.buffer else io.BufferedWriter(pipe)
+    return io.TextIOWrapper(
+        buffer,  # Python does the same with -u
+        encoding=stream.encoding, errors=stream.errors, line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )  # fmt: skip
 
 
 def flush() -> bool:
@@ -45,20 +74,18 @@ def flush() -> bool:
         return True
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        discard(sys.stdout)
-    except (OSError, ValueError):
-        discard(sys.stdout)
-        return False
+    except (OSError, ValueError) as error:
+        with suppress(OSError, ValueError):
+            _drop(sys.stdout.fileno())
+        return isinstance(error, BrokenPipeError)
     return True
 
 
-def discard(stream: TextIO) -> None:
+def _drop(stream: int) -> None:
     """Drop what could not be written: Python would try again at exit, and fail with its own exit code."""
-    with suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream)
+    os.close(nowhere)
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:

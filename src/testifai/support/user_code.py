@@ -1,4 +1,8 @@
-"""Code of the user: importing it by name, and the exceptions it may raise."""
+"""Code of the user: importing it by name.
+
+Whatever it raises is a fault, `SystemExit` and other subclasses of BaseException included, except a Ctrl-C: the command
+alone decides its exit code. So callers catch BaseException after KeyboardInterrupt.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +15,21 @@ from typing import Any
 
 from testifai.errors import InputError
 
-# A SystemExit of user code must not end the command, which alone decides its exit code. A Ctrl-C is not a fault.
-ANY_FAULT: tuple[type[BaseException], ...] = (Exception, SystemExit, GeneratorExit)
-
 
 def import_object(path: str, *, folder: str | Path | None = None, field: str = "python") -> Any:
     """Import "pkg.module:name", from `folder` (that of a spec) or else from Python's path."""
     module_name, _, name = str(path).partition(":")
     if not name or not all(part.isidentifier() for part in (*module_name.split("."), *name.split("."))):
         raise InputError(f"{field}: {path!r} is not accepted; 'package.module:name' is")
-    with _first_on_path(folder):
+    with _on_path(folder):
         try:
             found = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             where = folder or "the current folder"
             raise InputError(f"{field}: {path!r}: no module {error.name!r} in {where} or installed") from None
-        except ANY_FAULT as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise InputError(f"{field}: importing {module_name} failed: {type(error).__name__}: {error}") from error
     for part in name.split("."):
         if not hasattr(found, part):
@@ -36,7 +39,8 @@ def import_object(path: str, *, folder: str | Path | None = None, field: str = "
 
 
 @contextlib.contextmanager
-def _first_on_path(folder: str | Path | None) -> Iterator[None]:
+def _on_path(folder: str | Path | None) -> Iterator[None]:
+    """Search the folder first; afterwards last, for imports within functions, so that it hides no library's module."""
     entry = str(Path(folder or ".").resolve())
     sys.path.insert(0, entry)
     try:
@@ -44,3 +48,5 @@ def _first_on_path(folder: str | Path | None) -> Iterator[None]:
     finally:
         with contextlib.suppress(ValueError):
             sys.path.remove(entry)
+        if entry not in sys.path:
+            sys.path.append(entry)

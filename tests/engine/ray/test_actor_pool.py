@@ -72,7 +72,7 @@ def test_modules_of_a_spec_are_found_where_they_were(tmp_path, monkeypatch):
     (tmp_path / "my_ray_module.py").write_text("def model(rows):\n    return rows\n")
     monkeypatch.setattr(sys, "path", list(sys.path))
     import_object("my_ray_module:model", folder=tmp_path)
-    assert str(tmp_path) not in sys.path
+    assert sys.path[-1] == str(tmp_path.resolve())
     assert str(tmp_path.resolve()) in _import_path()
 
 

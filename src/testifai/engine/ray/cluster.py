@@ -91,8 +91,10 @@ class Cluster:
             with _own_signals(), _environment(**alone), _no_stderr():
                 self.ray.init(address, **quiet)
             self._tell_of_losses(False)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, SystemExit):  # Ray's answer to SIGTERM while it starts
+                signal.raise_signal(signal.SIGTERM)
             raise
 
     def _tell_of_losses(self, on: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import time
@@ -175,6 +176,9 @@ class Actor:
     """One worker, which is given a job once, then task after task."""
 
     def __init__(self, folder: str, path: list[str]) -> None:
+        # SIGTERM ends the process. Ray's handler would raise SystemExit in the user's code, as if that had.
+        with suppress(ValueError):  # not in the main thread
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
         # Relative paths of the user start at the driver's folder, if it is reachable.
         with suppress(OSError):
             os.chdir(folder)
