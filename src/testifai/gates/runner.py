@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.gates.strategy import GateStrategy, settled
+from testifai.gates.strategy import GateStrategy, settled, with_strategy
 from testifai.gates.verdicts import RULE, Verdict, check_gates, judge
 from testifai.identity.run_identity import environment
 from testifai.models.python import PythonModel
@@ -81,7 +81,7 @@ def prepare(spec: Spec, folder: Path, *, sharing: int | None = None) -> Session:
     strategy = strategy_of(spec.scan)
     if type(strategy) is Adaptive and spec.gate:
         gates = GateStrategy(strategy.for_queries, strategy.weights, gates=tuple(spec.gate), sharing=sharing)
-        spec = spec.model_copy(update={"scan": spec.scan.model_copy(update={"strategy": gates})})
+        spec = with_strategy(spec, gates)
     session = assembly.session(spec, folder)
     check_gates(spec.gate, session.tomogram())
     return session

@@ -11,9 +11,11 @@ from testifai.errors import InputError
 from testifai.runs import keys
 from testifai.spec.parsing import Gate
 from testifai.support.types import Record
+from testifai.support.bits import count_set
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.region_estimator import NEEDED
 
-RULE = 2  # version of the rule; stored verdicts of another one are not used
+RULE = 3  # version of the rule; stored verdicts of another one are not used
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,29 @@ def stored_sharing(tomogram: Tomogram) -> int:
     return ended["terms"].get("sharing") or max(1, len(stored_gates(tomogram)))
 
 
+def unfit(gate: Gate, tomogram: Tomogram) -> str | None:
+    """Return why a run with these inputs cannot decide a gate, however many trials it has; None if it can."""
+    among = tomogram.query_engine.input_bits(gate.inputs)
+    inputs = tomogram.outcomes.inputs if among is None else int(count_set(among))
+    if inputs < NEEDED:
+        return f"too few inputs: {inputs}, and a gate needs {NEEDED}"
+    labels, oracle = tomogram.labels, (tomogram.provenance.get(keys.IDENTITY) or {}).get("oracle")
+    name = oracle.get("name", oracle.get("use")) if isinstance(oracle, dict) else oracle
+    classes = labels is not None and labels.ndim == 1 and labels.dtype.kind in "iub" and name != "consistency"
+    if classes and labels is not None and gate.inputs is None and (labels == labels[0]).all():
+        return f"all inputs have the same label, {labels[0]}: a model that always answers it would hold every gate"
+    return None
+
+
 def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
     tomogram = tomogram.scored(gate.score)
     answer = tomogram.query_engine.bound(gate.query, gate.inputs, looks=gates)
+    if (reason := unfit(gate, tomogram)) is not None:
+        return Verdict(gate, answer, "undecided", reason)
+    own = tomogram.query_engine.own_inputs(gate.query, gate.inputs)
+    if own < NEEDED:
+        reason = f"not enough runs in this region: {own} of {NEEDED} different inputs on tests drawn from it"
+        return Verdict(gate, answer, "undecided", reason)
     needed = gate.at_least - 1e-9  # allows for rounding of a mean of rates that are just enough
     if math.isnan(answer.robustness):
         reason = f"{answer.inferred} of {answer.tests} tests are neither measured nor predicted"

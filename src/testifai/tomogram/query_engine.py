@@ -65,6 +65,10 @@ class QueryEngine:
         _, low, high = answer.modelled
         return replace(answer, low=min(low, answer.low), high=max(high, answer.high))
 
+    def own_inputs(self, expression: str, inputs: str | None = None) -> int:
+        """Return how many different inputs were tried on all tests of a region, or on a random draw of them."""
+        return self._regions.own_inputs(self.sample(expression), self.input_bits(inputs))
+
     def by_class(self) -> Answers[str]:
         """Return the mean over the tests that were tried, for each class."""
         answers: dict[str, Answer] = {}
