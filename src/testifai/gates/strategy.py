@@ -70,9 +70,9 @@ class GatesFirst(Adaptive):
 class GateStrategy(GatesFirst):
     """Adaptive rounds for the tests of gates that are not settled yet, until all are.
 
-    The first round has ten to twenty trials per test, and each round doubles the trials, up to the budget. A gate on a
-    bound is settled when it holds or fails, one on an estimate also when its half-width is at most the target. A target
-    of the spec is reached as well.
+    The first round has ten to twenty trials per test, besides those in the gates' regions, and each round doubles the
+    trials, up to the budget. A gate on a bound is settled when it holds or fails, one on an estimate also when its
+    half-width is at most the target. A target of the spec is reached as well.
     """
 
     sharing: int | None = None  # number of gates that share the 5 %, if not these
@@ -81,7 +81,7 @@ class GateStrategy(GatesFirst):
         spent, rung = known.total(), self._rung(progress, number)
         if number == 0:
             own = self._own(progress, rung)
-            others = rung - _size(own)
+            others = min(rung, self.expected(progress) - _size(own))
             return _ahead(even(progress, others, shares(progress, others), self.weights), own, progress, others)
         # The run ends at its last rung, or if no test needs more trials.
         watch = self._watched(progress, known, number)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from testifai.errors import InputError
 from testifai.runs import keys
 from testifai.spec.parsing import Gate
-from testifai.support.types import Record
 from testifai.support.bits import count_set
+from testifai.support.types import Record
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.region_estimator import NEEDED
 
@@ -89,9 +89,10 @@ def unfit(gate: Gate, tomogram: Tomogram) -> str | None:
     if inputs < NEEDED:
         return f"too few inputs: {inputs}, and a gate needs {NEEDED}"
     labels, oracle = tomogram.labels, (tomogram.provenance.get(keys.IDENTITY) or {}).get("oracle")
-    name = oracle.get("name", oracle.get("use")) if isinstance(oracle, dict) else oracle
-    classes = labels is not None and labels.ndim == 1 and labels.dtype.kind in "iub" and name != "consistency"
-    if classes and labels is not None and gate.inputs is None and (labels == labels[0]).all():
+    classifies = oracle is None or (isinstance(oracle, dict) and oracle.get("use") == "label")
+    if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iub" or not classifies:
+        return None
+    if gate.inputs is None and (labels == labels[0]).all():
         return f"all inputs have the same label, {labels[0]}: a model that always answers it would hold every gate"
     return None
 
@@ -106,9 +107,6 @@ def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
         reason = f"not enough runs in this region: {own} of {NEEDED} different inputs on tests drawn from it"
         return Verdict(gate, answer, "undecided", reason)
     needed = gate.at_least - 1e-9  # allows for rounding of a mean of rates that are just enough
-    if math.isnan(answer.robustness):
-        reason = f"{answer.inferred} of {answer.tests} tests are neither measured nor predicted"
-        return Verdict(gate, answer, "undecided", reason)
     if gate.basis == "estimate":
         holds = answer.robustness >= needed
         return Verdict(gate, answer, "holds" if holds else "fails", f"estimate {answer.robustness:.3f}")
@@ -119,8 +117,6 @@ def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
     if answer.model_free is not None:
         agrees = " by the surface, which the tests' own trials do not contradict"
         bounds += " by the surface and by the tests' own trials, which contradict it" if answer.disagrees else agrees
-    elif answer.inferred and tomogram.estimator.pooling() is not None:
-        bounds += " by the surface alone, as some tests have no trials of their own"
     if answer.low >= needed:
         return Verdict(gate, answer, "holds", bounds)
     if answer.high < needed:

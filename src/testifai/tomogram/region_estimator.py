@@ -213,14 +213,14 @@ class RegionEstimator:
         None if too few of the draw were tried.
         """
         estimator = self.estimator
-        if sample.drawn_from is None and np.isin(sample.ids, estimator.measured_ids).all():
-            if estimator.outcomes.counts(sample.ids, among)[1].all():
-                return sample.ids
+        known = sample.drawn_from is None and np.isin(sample.ids, estimator.measured_ids).all()
+        if known and estimator.outcomes.counts(sample.ids, among)[1].all():
+            return sample.ids
         drawn = sample.drawn(estimator.settings.seed)
-        known = drawn[: int(np.argmin([*np.isin(drawn, estimator.measured_ids), False]))]
-        if len(known):
-            known = known[: int(np.argmin([*(estimator.outcomes.counts(known, among)[1] > 0), False]))]
-        return known if len(known) >= min(NEEDED, sample.tests) else known[:0]
+        own = drawn[: int(np.argmin([*np.isin(drawn, estimator.measured_ids), False]))]
+        if len(own):
+            own = own[: int(np.argmin([*(estimator.outcomes.counts(own, among)[1] > 0), False]))]
+        return own if len(own) >= min(NEEDED, sample.tests) else own[:0]
 
     def own_inputs(self, sample: TestSample, among: Bits | None) -> int:
         """Return the number of different inputs that were tried on the tests that represent a region."""
