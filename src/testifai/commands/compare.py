@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import InputsOption, Json, Score, answer
+from testifai.commands.common import InputsOption, Json, Score, answer, opened
 
 
 def compare(
@@ -28,9 +28,10 @@ def compare(
 
     Differences are B - A, with intervals.
     """
-    from testifai.session.stored_runs import open_measured
     from testifai.tomogram.comparison import compare as compare_runs
+    from testifai.tomogram.completion import completion
 
-    a, b = (open_measured(path) for path in (run_a, run_b))
+    a, b = (opened(path, as_json=as_json) for path in (run_a, run_b))
     found = compare_runs(a, b, queries or (), inputs, score=score)
-    answer(as_json, found.as_dict(), *found.lines())
+    states = {"a": completion(a), "b": completion(b)}
+    answer(as_json, {**found.as_dict(), "completion": states}, *found.lines())

@@ -52,6 +52,7 @@ def show(
 ) -> None:
     """Print a summary of a run."""
     from testifai.session.stored_runs import open_measured, open_run
+    from testifai.tomogram.completion import unfinished
 
     modes = {"--independence": independence, "--validity": validity, "--benchmark": benchmark}
     chosen = next((mode for mode, active in modes.items() if active), None)
@@ -63,9 +64,12 @@ def show(
     common.needs("--examples", examples, {"--spec": spec})
     common.needs("--benchmark", benchmark, {"--suite": suite, "--baseline": baseline})
     if chosen is None and by is None:
-        _summary(open_run(run_file).scored(score), as_json)
+        tomogram = open_run(run_file).scored(score)
+        if (line := unfinished(tomogram)) is not None:
+            common.say(line, err=as_json)
+        _summary(tomogram, as_json)
         return
-    tomogram = open_measured(run_file)
+    tomogram = common.opened(run_file, as_json=as_json)
     if independence:
         from testifai.tomogram.interactions import analyse, lines
 
@@ -109,6 +113,7 @@ def _summary(tomogram: Tomogram, as_json: bool) -> None:
 def _table(tomogram: Tomogram, by: str, as_json: bool) -> None:
     from testifai.present import terminal
     from testifai.support.serialization import plain
+    from testifai.tomogram.completion import completion
 
     makers: dict[str, tuple[Callable[[Tomogram], Table], Callable[[], object]]] = {
         "order": (terminal.by_order, tomogram.by_order),
@@ -123,7 +128,7 @@ def _table(tomogram: Tomogram, by: str, as_json: bool) -> None:
         with common.composed() as console:
             console.print(*terminal.folded(console, draw(tomogram)))
         return
-    common.print_json({f"by_{by}": plain(answers())})
+    common.print_json({f"by_{by}": plain(answers()), **completion(tomogram)})
 
 
 def _validity(

@@ -13,6 +13,7 @@ from testifai.spec.parsing import Gate
 from testifai.support.bits import count_set
 from testifai.support.types import Record
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.completion import unfinished
 from testifai.tomogram.region_estimator import NEEDED
 
 RULE = 3  # version of the rule; stored verdicts of another one are not used
@@ -107,7 +108,7 @@ def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
         reason = f"not enough runs in this region: {own} of {NEEDED} different inputs on tests drawn from it"
         return Verdict(gate, answer, "undecided", reason)
     needed = gate.at_least - 1e-9  # allows for rounding of a mean of rates that are just enough
-    if gate.basis == "estimate":
+    if gate.basis == "estimate" and unfinished(tomogram) is None:
         holds = answer.robustness >= needed
         return Verdict(gate, answer, "holds" if holds else "fails", f"estimate {answer.robustness:.3f}")
     if math.isnan(answer.low):

@@ -25,6 +25,7 @@ from testifai.support.serialization import plain
 from testifai.support.types import Floats, Record
 from testifai.tomogram import Answer, Excluded, Tomogram
 from testifai.tomogram.average_precision import AveragePrecision
+from testifai.tomogram.completion import completion
 from testifai.tomogram.interactions import precedences
 from testifai.tomogram.regression_errors import distances
 from testifai.tomogram.trust import Trust, recall
@@ -41,6 +42,7 @@ def facts(tomogram: Tomogram) -> Record:
     """The axes, how much was tried and measured, what it cost, and clean accuracy, as plain data for JSON."""
     return {
         "axes": {axis.name: list(axis.severities) for axis in tomogram.space.axes},
+        **completion(tomogram),
         "tests": tomogram.space.size,
         "measured": tomogram.estimator.measured,
         "tried": len(tomogram.outcomes),

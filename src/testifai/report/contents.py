@@ -20,6 +20,7 @@ from testifai.support.types import Record
 from testifai.sweeps.storage import StoredSweep, finished, sweeps_in
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.benchmark import Benchmark, whole_suite
+from testifai.tomogram.completion import unfinished
 from testifai.tomogram.lowest_tests import WorstTest, worst_tests
 from testifai.tomogram.regions import RegionAnswer, RegionSearch, standard_queries, worst_regions
 from testifai.tomogram.trust import Trust, recall
@@ -73,8 +74,13 @@ class Contents:
 
     @property
     def holds(self) -> bool:
-        """Return True if every gate holds."""
-        return all(verdict.holds for verdict in self.verdicts)
+        """Return True if the run is finished and every gate holds."""
+        return self.unfinished is None and all(verdict.holds for verdict in self.verdicts)
+
+    @property
+    def unfinished(self) -> str | None:
+        """The line about a run that is not finished."""
+        return unfinished(self.tomogram)
 
     def as_dict(self) -> Record:
         """Plain data for JSON."""

@@ -34,8 +34,11 @@ class Named:
     hash: str
 
 
-def outcome(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """The combined status of all gates, and a sentence."""
+def outcome(verdicts: Sequence[Verdict], unfinished: str | None = None) -> tuple[str, str]:
+    """The combined status of all gates, and a sentence; a run that is not finished never passes."""
+    if unfinished is not None:
+        holding = f"; {sum(one.holds for one in verdicts)} of {len(verdicts)} gates hold so far" if verdicts else ""
+        return "undecided", f"{unfinished}{holding}. A run that is not finished cannot be signed off."
     if not verdicts:
         return "undecided", "No gate was set: nothing was required, so nothing passed or failed."
     counts = Counter(one.status for one in verdicts)

@@ -68,7 +68,8 @@ def gates_line(contents: Contents) -> str:
     if not contents.verdicts:
         return "No gate was set."
     counts = Counter(verdict.status for verdict in contents.verdicts)
-    words = [f"{counts['holds']} of {len(contents.verdicts)} gates hold"]
+    so_far = " so far" if contents.unfinished else ""
+    words = [f"{counts['holds']} of {len(contents.verdicts)} gates hold{so_far}"]
     words += [f"{counts[status]} {word}" for status, word in (("fails", "failed"), ("undecided", "undecided"))
               if counts[status]]  # fmt: skip
     return ", ".join(words) + "."

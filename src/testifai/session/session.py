@@ -75,6 +75,7 @@ class Session:
             return self.tomogram()
         with Store.create_or_open(store) as opened:
             self._attach(opened, extra or {})
+            opened.put(**{keys.PLANNED: self.strategy.expected(self.progress())})
             if extra and keys.SPEC in extra:
                 trusted_runs.remember(opened)
             self._measure(opened, progress)
