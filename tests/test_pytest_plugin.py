@@ -31,7 +31,7 @@ def model(x):
     return (x[:, 0] > 1).astype(int)
 
 def data():
-    return np.random.default_rng(0).normal(size=(200, 1)), np.zeros(200, int)
+    return np.random.default_rng(0).normal(size=(200, 1)), np.arange(200) // 199
 
 shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0, 0.3, 0.6, 0.9])
 """
@@ -277,7 +277,7 @@ def test_a_model_that_is_not_deterministic_is_reported(project):
 def test_class_indices_that_do_not_match_are_reported(project):
     rotated = CODE.replace("return (x[:, 0] > 1).astype(int)", "return (thirds(x) + 1) % 3")
     rotated = rotated.replace(
-        "    return np.random.default_rng(0).normal(size=(200, 1)), np.zeros(200, int)",
+        "    return np.random.default_rng(0).normal(size=(200, 1)), np.arange(200) // 199",
         (
             "    x = np.random.default_rng(0).normal(size=(200, 1))\n    return x, thirds(x)\n\n"
             "def thirds(x):\n    return np.digitize(x[:, 0], [-0.4, 0.4])"
