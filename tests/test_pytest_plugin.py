@@ -44,7 +44,7 @@ python = "subject:data"
 [space]
 shift = { python = "subject:shift" }
 [scan]
-budget = 120
+budget = 160
 """
 HOLDS = '[[gate]]\nname = "mild"\nquery = "shift <= 1"\nat_least = 0.5\n'
 FAILS = '[[gate]]\nname = "strong"\nquery = "shift == 3"\nat_least = 0.9\n'
@@ -204,7 +204,7 @@ def test_the_fixture_hands_over_the_same_measurement(project):
 def test_a_spec_without_gates_is_for_the_fixture_alone(project):
     project.spec()
     project.makepyfile(
-        test_it="def test_it(testifai):\n    assert testifai('robust.testifai.toml').inferences == 108\n"
+        test_it="def test_it(testifai):\n    assert testifai('robust.testifai.toml').inferences == 144\n"
     )
     project.test().assert_outcomes(passed=1)
 

@@ -23,7 +23,7 @@ from testifai.support.types import Floats
 from testifai.tomogram.region_estimator import MOST_TESTS, NEEDED
 
 OWN_SHARE = 0.1  # of a first round: trials in the region of each gate, between NEEDED and MOST_TESTS
-OWN_MOST = 0.75  # of a first round: trials in the regions of all gates
+OWN_MOST = 0.75  # of all: trials in the regions of all gates
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class GatesFirst(Adaptive):
         engine = progress.tomogram(Outcomes(progress.inputs)).query_engine
         regions = dict.fromkeys((gate.query, gate.inputs) for gate in self.gates)
         each = int(np.clip(OWN_SHARE * first, NEEDED, MOST_TESTS))
-        left, found = int(OWN_MOST * first), dict[int, set[int]]()
+        left, found = int(OWN_MOST * self.expected(progress)), dict[int, set[int]]()
         for query, inputs in regions:
             among = engine.input_bits(inputs)
             places = np.arange(progress.inputs)
