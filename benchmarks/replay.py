@@ -127,7 +127,7 @@ def replay(grid: Grid, strategy: Any, surrogate: Any = None, *, scores: bool = F
     With `scores`, the recorded margins are kept with the outcomes, as a scan does with keep=["value"]; scores of an
     oracle always are.
     """
-    chosen = ScanOptions.of({"strategy": strategy, "surrogate": surrogate, **options})
+    chosen = ScanOptions.of({"strategy": strategy, "surrogate": surrogate, "population": "data", **options})
     if scores and grid.margins is None and grid.scores is None:
         raise InputError("scores: the grid has no margins; record it with keep = ['value'], or leave the scores out")
     if chosen.score not in (None, grid.score):

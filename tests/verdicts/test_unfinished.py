@@ -68,10 +68,7 @@ def test_json_has_it(paths, call):
         for arguments in (["show", str(path)], ["query", str(path), "up > 1"], ["show", str(path), "--by", "order"]):
             found = json.loads(call(*arguments, "--json")[1])
             assert (found["finished"], found["planned"], found["done"]) == state
-        assert (
-            json.loads(call("compare", str(path), str(paths[1]), "--json")[1])["completion"]["a"]["finished"]
-            == state[0]
-        )
+        assert json.loads(call("compare", str(path), str(paths[1]), "--json")[1])["runs"]["a"]["finished"] == state[0]
 
 
 def test_a_report_never_passes(paths, line, call, tmp_path):

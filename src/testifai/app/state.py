@@ -26,7 +26,7 @@ from testifai.space import Space
 from testifai.support import validation
 from testifai.support.types import Record
 from testifai.tomogram import Answer, Tomogram
-from testifai.tomogram.completion import unfinished
+from testifai.tomogram.run_state import unfinished
 
 if TYPE_CHECKING:
     from testifai.locality.summary import Explanation

@@ -162,7 +162,7 @@ def composed() -> Iterator[Console]:
 def opened(run_file: Path, *, as_json: bool) -> Tomogram:
     """Open a stored run with outcomes; say first if it is not finished."""
     from testifai.session.stored_runs import open_measured
-    from testifai.tomogram.completion import unfinished
+    from testifai.tomogram.run_state import unfinished
 
     tomogram = open_measured(run_file)
     if (line := unfinished(tomogram)) is not None:

@@ -29,9 +29,9 @@ def compare(
     Differences are B - A, with intervals.
     """
     from testifai.tomogram.comparison import compare as compare_runs
-    from testifai.tomogram.completion import completion
+    from testifai.tomogram.run_state import run_state
 
     a, b = (opened(path, as_json=as_json) for path in (run_a, run_b))
     found = compare_runs(a, b, queries or (), inputs, score=score)
-    states = {"a": completion(a), "b": completion(b)}
-    answer(as_json, {**found.as_dict(), "completion": states}, *found.lines())
+    states = {"a": run_state(a), "b": run_state(b)}
+    answer(as_json, {**found.as_dict(), "runs": states}, *found.lines())

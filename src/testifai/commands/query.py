@@ -25,8 +25,8 @@ def query(
     """Report mean robustness over selected tests."""
     from testifai.present import terminal
     from testifai.support.progress import status
-    from testifai.tomogram.completion import completion
     from testifai.tomogram.regression_errors import distance
+    from testifai.tomogram.run_state import run_state
 
     tomogram = opened(run_file, as_json=as_json)
     if score == PRECISION and PRECISION not in tomogram.scores:
@@ -35,7 +35,8 @@ def query(
         with status():
             precision = tomogram.average_precision(expression)
         if as_json:
-            print_json({**precision.as_dict(), **completion(tomogram)})
+            # Its interval is for images like these, whatever the run's population.
+            print_json({**precision.as_dict(), **run_state(tomogram), "population": "future"})
         else:
             terminal.precision(terminal.console(), expression, precision)
         return
@@ -44,7 +45,7 @@ def query(
         off = distance(tomogram, expression) if inputs is None and score is None else None
     if as_json:
         distances = {} if off is None else {"distance": off.as_dict()}
-        print_json({**found.as_dict(), **distances, **completion(tomogram)})
+        print_json({**found.as_dict(), **distances, **run_state(tomogram)})
     else:
         terminal.answer(terminal.console(), tomogram.space, expression, found, score)
         if off is not None:

@@ -13,8 +13,8 @@ from testifai.spec.parsing import Gate
 from testifai.support.bits import count_set
 from testifai.support.types import Record
 from testifai.tomogram import Answer, Tomogram
-from testifai.tomogram.completion import unfinished
 from testifai.tomogram.region_estimator import NEEDED
+from testifai.tomogram.run_state import unfinished
 
 RULE = 3  # version of the rule; stored verdicts of another one are not used
 
@@ -43,7 +43,7 @@ class Verdict:
             "status": self.status,
             "reason": self.reason,
             **({} if self.gate.because is None else {"because": self.gate.because}),
-            **{key: self.answer.as_dict()[key] for key in ("robustness", "low", "high")},
+            **{key: self.answer.as_dict()[key] for key in ("robustness", "low", "high", "population")},
         }
 
 
@@ -110,7 +110,7 @@ def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
     needed = gate.at_least - 1e-9  # allows for rounding of a mean of rates that are just enough
     if gate.basis == "estimate" and unfinished(tomogram) is None:
         holds = answer.robustness >= needed
-        return Verdict(gate, answer, "holds" if holds else "fails", f"estimate {answer.robustness:.3f}")
+        return Verdict(gate, answer, "holds" if holds else "fails", f"estimate {answer.robustness:.3f}{answer.scope}")
     if math.isnan(answer.low):
         reason = f"{answer.inferred} of {answer.tests} tests are predicted without an interval"
         return Verdict(gate, answer, "undecided", f"{reason}; measure them, or set basis = 'estimate'")
@@ -118,6 +118,7 @@ def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
     if answer.model_free is not None:
         agrees = " by the surface, which the tests' own trials do not contradict"
         bounds += " by the surface and by the tests' own trials, which contradict it" if answer.disagrees else agrees
+    bounds += answer.scope
     if answer.low >= needed:
         return Verdict(gate, answer, "holds", bounds)
     if answer.high < needed:

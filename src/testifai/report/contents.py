@@ -20,9 +20,9 @@ from testifai.support.types import Record
 from testifai.sweeps.storage import StoredSweep, finished, sweeps_in
 from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.benchmark import Benchmark, whole_suite
-from testifai.tomogram.completion import unfinished
 from testifai.tomogram.lowest_tests import WorstTest, worst_tests
 from testifai.tomogram.regions import RegionAnswer, RegionSearch, standard_queries, worst_regions
+from testifai.tomogram.run_state import unfinished
 from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ def junit(contents: Contents) -> str:
         "robustness": rate(contents.everything.robustness),
         "tests": str(tomogram.space.size),
         "inferences": str(tomogram.inferences),
+        "population": tomogram.settings.population,
         **{part: str(made) for part, made in contents.made_of.items()},
     }.items():
         ElementTree.SubElement(properties, "property", {"name": name, "value": clean(value)})

@@ -28,7 +28,7 @@ def summary(contents: Contents) -> list[str]:
     axes = f"{', '.join(names)} and {last}" if names else last
     lines = [
         f"On clean inputs the model {passes} {clean(tomogram)}. Over all {space.size:,} combinations of {axes} "
-        + (f"it {passes} {bounds}{average}: {loss}." if known else "the mean is not known.")
+        + (f"it {passes} {bounds}{average}{everything.scope}: {loss}." if known else "the mean is not known.")
     ]
     off = distances(tomogram)
     if off:
