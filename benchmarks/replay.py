@@ -160,7 +160,7 @@ def replay(grid: Grid, strategy: Any, surrogate: Any = None, *, scores: bool = F
     while True:
         progress = RunProgress(
             grid.space, outcomes, budget=budget, target=chosen.target, stopping=rule, seed=seed, decided=decided,
-            scored=chosen.score is not None, tomogram=tomogram,
+            scored=chosen.score is not None, tomogram=tomogram, finite=chosen.population == "data",
         )  # fmt: skip
         work = strategy.propose(progress)
         if work is None:

@@ -21,6 +21,7 @@ zoom = { use = "mnist_c.zoom", severities = { near = 1, far = 5 } }
 blur = { use = "mnist_c.motion_blur", severities = [0, 3] }
 [scan]
 strategy = "STRATEGY"
+population = "data"
 surrogate = "independence"
 """
 GATE = """
@@ -285,7 +286,7 @@ def test_run_saves_beside_the_spec_and_continues(gone_on, command, asked):
     assert f"Saved in {gone_on / 'other.db'}. Next: testifai query" in " ".join(out.split())
     found = asked("run", spec)
     keys = {"axes", "tests", "measured", "tried", "inputs", "inferences", "base", "clean", "run", "gates"}
-    assert set(found) == keys | {"finished", "planned", "done"}
+    assert set(found) == keys | {"finished", "planned", "done", "population"}
     assert found["axes"] == {"brightness": [0, 2, 5], "zoom": [0, 1, 5], "blur": [0, 3]}
     assert (found["tests"], found["measured"], found["inputs"]) == (18, 14, 80)
     assert found["inferences"] == 14 * 80
@@ -351,7 +352,7 @@ def test_parts_are_merged(folder, command, asked, ready):
 def test_query_as_json_has_the_keys_of_the_contract(asked, ready):
     found = asked("query", ready / "ordered.db", "zoom == far and blur == 0")
     keys = ["robustness", "low", "high", "drop", "tests", "measured", "inferred", "worst"]
-    assert list(found) == [*keys, "finished", "planned", "done"]
+    assert list(found) == [*keys, "population", "finished", "planned", "done"]
     assert (found["tests"], found["measured"], found["inferred"]) == (3, 3, 0)
     assert list(found["worst"][0]) == ["configuration", "estimate", "low", "high"]
     tomogram = testifai.open(ready / "ordered.db")

@@ -91,6 +91,7 @@ class Session:
         return RunProgress(
             self.space, self.outcomes, budget=budget, target=self.options.target, stopping=self.methods.stopping,
             needs_clean=self.oracle.needs_clean, scored=self.options.score is not None, seed=self.seed,
+            finite=self.options.population == "data",
             decided=self._decided, tomogram=self.tomogram,
         )  # fmt: skip
 
