@@ -83,6 +83,8 @@ def report(
     if contents is not None:
         if contents.verdicts and not as_json:
             terminal.verdicts(terminal.console(), contents.verdicts)
+        if not contents.requires_robustness and not as_json:
+            say("no robustness requirement was set: no gate is about a perturbed condition")
         say(*(f"warning: {line}" for line in contents.changed), err=True)
         if contents.failures_note and examples and not as_json:
             say(f"note: failing inputs are not shown: {contents.failures_note}", err=True)

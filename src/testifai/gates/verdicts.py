@@ -83,6 +83,12 @@ def stored_sharing(tomogram: Tomogram) -> int:
     return ended["terms"].get("sharing") or max(1, len(stored_gates(tomogram)))
 
 
+def requires_robustness(gates: Iterable[Gate], tomogram: Tomogram) -> bool:
+    """Return True if a gate requires anything of a perturbed condition."""
+    engine = tomogram.query_engine
+    return any(gate.at_least > 0 and engine.sample(gate.query).beyond_clean for gate in gates)
+
+
 def unfit(gate: Gate, tomogram: Tomogram) -> str | None:
     """Return why a run with these inputs cannot decide a gate, however many trials it has; None if it can."""
     among = tomogram.query_engine.input_bits(gate.inputs)

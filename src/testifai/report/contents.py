@@ -69,6 +69,7 @@ class Contents:
     failures_note: str | None  # why there are no failures to see
     errors: Explanation | None = None  # where the run kept what was predicted
     benchmark: Benchmark | None = None  # where the space holds the whole of a suite
+    requires_robustness: bool = True  # whether a gate requires anything of a perturbed condition
     sharing: int = 1  # gates that share the 5 % risk of a wrong decision
     changed: tuple[str, ...] = ()  # files that are other ones now than were run, a line each
 
@@ -103,6 +104,7 @@ class Contents:
             "worst_regions": [region.as_dict() for region in self.search.regions],
             "regions_searched": self.search.searched,
             "gates": [verdict.as_dict() for verdict in self.verdicts],
+            "requires_robustness": self.requires_robustness,
             "trust": self.trust.as_dict(),
             "sweeps": self.sweeps,
             "failures_shown": sum(len(one.examples) for one in self.failures),
@@ -143,6 +145,7 @@ def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6, s
         failures_note=note,
         errors=_errors(tomogram),
         benchmark=None if (suite := whole_suite(tomogram.space)) is None else tomogram.benchmark(suite),
+        requires_robustness=gates.requires_robustness(required, tomogram),
         sharing=sharing,
         changed=tuple(changed(tomogram, spec)),
     )

@@ -109,6 +109,11 @@ class TestSample:
         ids = selection.sample(most, np.random.default_rng([seed, 2]))
         return cls(ids, selection.count, selection if len(ids) < selection.count else None, seed)
 
+    @property
+    def beyond_clean(self) -> bool:
+        """Whether the region has a test other than the clean one."""
+        return self.tests > 1 or not self.contains(np.zeros(1, np.int64)).any()
+
     def drawn(self, seed: int) -> Ids:
         """Return tests of the region in random order, all of them or MOST_TESTS; the same for equal seeds."""
         generator = np.random.default_rng([seed, 4])
