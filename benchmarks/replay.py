@@ -127,7 +127,7 @@ def replay(grid: Grid, strategy: Any, surrogate: Any = None, *, scores: bool = F
     With `scores`, the recorded margins are kept with the outcomes, as a scan does with keep=["value"]; scores of an
     oracle always are.
     """
-    chosen = ScanOptions.of({"strategy": strategy, "surrogate": surrogate, **options})
+    chosen = ScanOptions.of({"strategy": strategy, "surrogate": surrogate, "population": "data", **options})
     if scores and grid.margins is None and grid.scores is None:
         raise InputError("scores: the grid has no margins; record it with keep = ['value'], or leave the scores out")
     if chosen.score not in (None, grid.score):
@@ -160,7 +160,7 @@ def replay(grid: Grid, strategy: Any, surrogate: Any = None, *, scores: bool = F
     while True:
         progress = RunProgress(
             grid.space, outcomes, budget=budget, target=chosen.target, stopping=rule, seed=seed, decided=decided,
-            scored=chosen.score is not None, tomogram=tomogram,
+            scored=chosen.score is not None, tomogram=tomogram, finite=chosen.population == "data",
         )  # fmt: skip
         work = strategy.propose(progress)
         if work is None:

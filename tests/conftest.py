@@ -106,6 +106,7 @@ zoom = { use = "mnist_c.zoom", severities = [0, 2, 5] }
 blur = { use = "mnist_c.motion_blur", severities = [0, 2, 4] }
 [scan]
 strategy = "ordered"
+population = "data"
 [[gate]]
 name = "clean & <b>bold</b>"
 query = "order == 0"

@@ -31,7 +31,7 @@ def model(x):
     return (x[:, 0] > 1).astype(int)
 
 def data():
-    return np.random.default_rng(0).normal(size=(200, 1)), np.zeros(200, int)
+    return np.random.default_rng(0).normal(size=(200, 1)), np.arange(200) // 199
 
 shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0, 0.3, 0.6, 0.9])
 """
@@ -44,7 +44,7 @@ python = "subject:data"
 [space]
 shift = { python = "subject:shift" }
 [scan]
-budget = 120
+budget = 160
 """
 HOLDS = '[[gate]]\nname = "mild"\nquery = "shift <= 1"\nat_least = 0.5\n'
 FAILS = '[[gate]]\nname = "strong"\nquery = "shift == 3"\nat_least = 0.9\n'
@@ -204,7 +204,7 @@ def test_the_fixture_hands_over_the_same_measurement(project):
 def test_a_spec_without_gates_is_for_the_fixture_alone(project):
     project.spec()
     project.makepyfile(
-        test_it="def test_it(testifai):\n    assert testifai('robust.testifai.toml').inferences == 108\n"
+        test_it="def test_it(testifai):\n    assert testifai('robust.testifai.toml').inferences == 144\n"
     )
     project.test().assert_outcomes(passed=1)
 
@@ -283,7 +283,7 @@ def test_a_model_that_is_not_repeatable_is_reported(project, answer, said):
 def test_class_indices_that_do_not_match_are_reported(project):
     rotated = CODE.replace("return (x[:, 0] > 1).astype(int)", "return (thirds(x) + 1) % 3")
     rotated = rotated.replace(
-        "    return np.random.default_rng(0).normal(size=(200, 1)), np.zeros(200, int)",
+        "    return np.random.default_rng(0).normal(size=(200, 1)), np.arange(200) // 199",
         (
             "    x = np.random.default_rng(0).normal(size=(200, 1))\n    return x, thirds(x)\n\n"
             "def thirds(x):\n    return np.digitize(x[:, 0], [-0.4, 0.4])"

@@ -62,23 +62,14 @@ def test_many_gates_share_the_doubt():
     assert (verdicts[0].answer.low, verdicts[0].answer.high) == pytest.approx((float(among), float(high)))
 
 
-def test_a_gate_over_predicted_tests_is_undecided_unless_lenient():
-    run = tomogram(INPUTS, tests=[0, 1, 2, 3, 6])
-    strict, lenient = judge(
-        [Gate(query="order == 2", at_least=0.5), Gate(query="order == 2", at_least=0.5, basis="estimate")], run
-    )
-    assert (strict.status, strict.holds) == ("undecided", False)
-    assert "4 of 4 tests are predicted without an interval" in strict.reason
-    assert lenient.status == "holds"
-
-
-def test_a_gate_over_tests_nobody_knows_is_undecided():
-    run = tomogram(INPUTS, tests=[0, 1, 2, 3, 6], surrogate=None)
-    for basis in ("bound", "estimate"):
-        (verdict,) = judge([Gate(query="order == 2", at_least=0.5, basis=basis)], run)
-        assert verdict.status == "undecided"
-        assert "4 of 4 tests are neither measured nor predicted" in verdict.reason
-        assert verdict.as_dict()["robustness"] is None
+@pytest.mark.parametrize("surrogate", ["forest", "process", None])
+@pytest.mark.parametrize("basis", ["bound", "estimate"])
+def test_a_gate_over_tests_without_trials_is_undecided(surrogate, basis):
+    run = tomogram(INPUTS, tests=[0, 1, 2, 3, 6], surrogate=surrogate)
+    (verdict,) = judge([Gate(query="order == 2", at_least=0.5, basis=basis)], run)
+    assert (verdict.status, verdict.holds) == ("undecided", False)
+    assert verdict.reason == "not enough runs in this region: 0 of 30 different inputs on tests drawn from it"
+    assert (verdict.as_dict()["robustness"] is None) == (surrogate is None)
 
 
 def test_a_gate_may_speak_of_some_inputs():
@@ -112,8 +103,6 @@ def test_the_verdict_says_what_bounds_rest_on():
     gate = Gate(query="zoom >= 0", at_least=0.5)
     (verdict,) = judge([gate], spread_out())
     assert verdict.reason.endswith("by the surface, which the tests' own trials do not contradict")
-    (verdict,) = judge([gate], tomogram(100, tests=range(7), surrogate="process"))
-    assert verdict.reason.endswith("by the surface alone, as some tests have no trials of their own")
     outcomes = tomogram(100, tests=range(1, 7)).outcomes.snapshot()
     outcomes.record(0, np.arange(INPUTS), np.ones(INPUTS, bool))
     run = Tomogram(SPACE, outcomes, visiting_order(INPUTS, 0), settings=EstimatorSettings(surrogate="process"))

@@ -41,7 +41,7 @@ def truth():
 
 
 def scan(**options):
-    return ta.scan(model, INPUTS, SPACE, **{"oracle": closeness, **options})
+    return ta.scan(model, INPUTS, SPACE, **{"oracle": closeness, "population": "data", **options})
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_a_gate_is_about_the_score(full):
 
 def test_two_models_differ_in_their_scores(full):
     other = ta.scan(lambda batch: np.tanh(batch @ np.ones((3, 2)) * 0.5), INPUTS, SPACE, oracle=closeness,
-                    strategy="full")  # fmt: skip
+                    strategy="full", population="data")  # fmt: skip
     found = ta.compare(full, other, ["up >= 2"], score="closeness")
     expected = (
         other.query("up >= 2", score="closeness").robustness - full.query("up >= 2", score="closeness").robustness

@@ -119,7 +119,7 @@ def changed_data():
         ({"stopping": {"use": "window", "batch": 21, "delta": 0.06}}, "stopping"),
         ({"oracle": "consistency"}, "oracle"),
         ({"strategy": "full"}, "strategy"),
-        ({"population": "future"}, "population"),
+        ({"population": "data"}, "population"),
         ({"surrogate": "none"}, "surrogate"),
         ({"keep": ["predicted"]}, "keep"),
     ],

@@ -75,7 +75,7 @@ def test_what_another_fit_learned_is_not_taken(run_file, learning, change, monke
     elif change == "seed":
         tomogram = replace(tomogram, settings=replace(tomogram.settings, seed=tomogram.settings.seed + 1))
     elif change == "population":
-        tomogram = replace(tomogram, settings=replace(tomogram.settings, population="future"))
+        tomogram = replace(tomogram, settings=replace(tomogram.settings, population="data"))
     elif change in ("version", "method"):
         monkeypatch.setattr(estimator, change.upper(), "another")
     else:

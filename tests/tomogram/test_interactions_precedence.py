@@ -22,7 +22,7 @@ def below_one(rows):
 
 
 def scan(axes, **options):
-    return ta.scan(below_one, (ROWS, LABELS), ta.Space(axes, order_sensitive=True), **options)
+    return ta.scan(below_one, (ROWS, LABELS), ta.Space(axes, order_sensitive=True), population="data", **options)
 
 
 def test_the_better_order_is_found():

@@ -396,7 +396,7 @@ def test_what_is_kept_is_never_stale(stored, monkeypatch, change):
     elif change == "identity":
         tomogram = replace(tomogram, provenance={**tomogram.provenance, "identity": {"model": "another"}})
     else:
-        changed = {change: {"surrogate": "pairwise", "seed": 7, "population": "future"}[change]}
+        changed = {change: {"surrogate": "pairwise", "seed": 7, "population": "data"}[change]}
         tomogram = replace(tomogram, settings=replace(tomogram.settings, **changed))
     monkeypatch.setattr("testifai.tomogram.trust.assessment.assess", lambda tomogram: Trust(unknown="anew"))
     assert recall(tomogram).unknown == "anew"

@@ -26,6 +26,7 @@ from testifai.space import Space
 from testifai.support import validation
 from testifai.support.types import Record
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.run_state import unfinished
 
 if TYPE_CHECKING:
     from testifai.locality.summary import Explanation
@@ -46,19 +47,23 @@ class RunStatus:
     inferences: int
     at: str = field(default_factory=clock)
     problem: str = ""
+    unfinished: str = ""  # the line about a run that is not finished
 
     @classmethod
     def of(cls, path: Path, run: Tomogram) -> Self:
         """Return the status of a run file from what was read of it."""
         if run.provenance.get(keys.FINISHED) == run.outcomes.total():
             return cls(FINISHED, run.inferences)
-        return cls(GROWING if is_held(path) else STILL, run.inferences)
+        line = unfinished(run) or ""
+        return cls(GROWING if is_held(path) else STILL, run.inferences, unfinished=line)
 
     @property
     def words(self) -> str:
         if self.kind == FINISHED:
             return f"{self.inferences:,} inferences · finished"
         so_far, ends = (" so far", "following") if self.kind == GROWING else ("", self.problem or "it no longer grows")
+        if self.unfinished:
+            return f"{self.unfinished}, as of {self.at} · {ends}"
         return f"{self.inferences:,} inferences{so_far}, as of {self.at} · {ends}"
 
 

@@ -159,6 +159,17 @@ def composed() -> Iterator[Console]:
     print(text.get(), end="")  # click would write UTF-8 to a stream that takes ASCII alone
 
 
+def opened(run_file: Path, *, as_json: bool) -> Tomogram:
+    """Open a stored run with outcomes; say first if it is not finished."""
+    from testifai.session.stored_runs import open_measured
+    from testifai.tomogram.run_state import unfinished
+
+    tomogram = open_measured(run_file)
+    if (line := unfinished(tomogram)) is not None:
+        say(line, err=as_json)
+    return tomogram
+
+
 def duration(seconds: float) -> str:
     """Format seconds in the unit a person would use."""
     if seconds < 90:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from testifai.commands import completion
-from testifai.commands.common import InputsOption, Json, Score, answer
+from testifai.commands.common import InputsOption, Json, Score, answer, opened
 
 
 def compare(
@@ -28,9 +28,10 @@ def compare(
 
     Differences are B - A, with intervals.
     """
-    from testifai.session.stored_runs import open_measured
     from testifai.tomogram.comparison import compare as compare_runs
+    from testifai.tomogram.run_state import run_state
 
-    a, b = (open_measured(path) for path in (run_a, run_b))
+    a, b = (opened(path, as_json=as_json) for path in (run_a, run_b))
     found = compare_runs(a, b, queries or (), inputs, score=score)
-    answer(as_json, found.as_dict(), *found.lines())
+    states = {"a": run_state(a), "b": run_state(b)}
+    answer(as_json, {**found.as_dict(), "runs": states}, *found.lines())

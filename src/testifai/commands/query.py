@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from testifai.commands.common import InputsOption, Json, RunFile, print_json
+from testifai.commands.common import InputsOption, Json, RunFile, opened, print_json
 from testifai.errors import InputError
 
 PRECISION = "map"  # not a mean over inputs, and so not a score of an oracle
@@ -24,18 +24,19 @@ def query(
 ) -> None:
     """Report mean robustness over selected tests."""
     from testifai.present import terminal
-    from testifai.session.stored_runs import open_measured
     from testifai.support.progress import status
     from testifai.tomogram.regression_errors import distance
+    from testifai.tomogram.run_state import run_state
 
-    tomogram = open_measured(run_file)
+    tomogram = opened(run_file, as_json=as_json)
     if score == PRECISION and PRECISION not in tomogram.scores:
         if inputs is not None:
             raise InputError("inputs: average precision is of all images of a test; leave it out")
         with status():
             precision = tomogram.average_precision(expression)
         if as_json:
-            print_json(precision.as_dict())
+            # Its interval is for images like these, whatever the run's population.
+            print_json({**precision.as_dict(), **run_state(tomogram), "population": "future"})
         else:
             terminal.precision(terminal.console(), expression, precision)
         return
@@ -43,7 +44,8 @@ def query(
         found = tomogram.query(expression, inputs, score=score)
         off = distance(tomogram, expression) if inputs is None and score is None else None
     if as_json:
-        print_json({**found.as_dict(), **({} if off is None else {"distance": off.as_dict()})})
+        distances = {} if off is None else {"distance": off.as_dict()}
+        print_json({**found.as_dict(), **distances, **run_state(tomogram)})
     else:
         terminal.answer(terminal.console(), tomogram.space, expression, found, score)
         if off is not None:

@@ -29,7 +29,7 @@ def report(
 ) -> None:
     """Write an HTML, Markdown, JUnit or PDF report.
 
-    Exit code 1 if a gate does not hold.
+    Exit code 1 if a gate does not hold or the run is not finished.
     """
     import webbrowser
 
@@ -76,11 +76,15 @@ def report(
             print_pdf(page, path)
         else:
             write_bytes(path, texts[option].encode())
+    if contents is not None and contents.unfinished is not None:
+        say(contents.unfinished, err=as_json)
     lines = [f"Wrote {path} ({path.stat().st_size / 1e6:.1f} MB)" for path in outputs.values()]
     answer(as_json, {**facts, "written": [str(path) for path in outputs.values()]}, *lines)
     if contents is not None:
         if contents.verdicts and not as_json:
             terminal.verdicts(terminal.console(), contents.verdicts)
+        if not contents.requires_robustness and not as_json:
+            say("no robustness requirement was set: no gate is about a perturbed condition")
         say(*(f"warning: {line}" for line in contents.changed), err=True)
         if contents.failures_note and examples and not as_json:
             say(f"note: failing inputs are not shown: {contents.failures_note}", err=True)

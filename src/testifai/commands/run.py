@@ -46,6 +46,7 @@ def run(
         return
     if parts:
         raise InputError(f"{parts[0]}: a run has one spec; add --merge to merge partial runs")
+    from testifai.gates.strategy import with_gates_first
     from testifai.gates.verdicts import check_gates, judge
     from testifai.identity.run_identity import recall_files
     from testifai.present import terminal
@@ -58,7 +59,9 @@ def run(
     if explore:
         require_dash()
     loaded, folder = common.read_spec(spec), spec.resolve().parent
-    session = assembly.session(common.with_workers(loaded, workers), folder, part=own_part)
+    planned = common.with_workers(loaded, workers)
+    planned = planned if own_part else with_gates_first(planned)
+    session = assembly.session(planned, folder, part=own_part)
     recall_files(session.data, path)
     check_gates(loaded.gate, session.tomogram())
     with live_page(path) if explore else nullcontext() as page:

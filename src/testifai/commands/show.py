@@ -52,6 +52,7 @@ def show(
 ) -> None:
     """Print a summary of a run."""
     from testifai.session.stored_runs import open_measured, open_run
+    from testifai.tomogram.run_state import run_state, unfinished
 
     modes = {"--independence": independence, "--validity": validity, "--benchmark": benchmark}
     chosen = next((mode for mode, active in modes.items() if active), None)
@@ -63,14 +64,17 @@ def show(
     common.needs("--examples", examples, {"--spec": spec})
     common.needs("--benchmark", benchmark, {"--suite": suite, "--baseline": baseline})
     if chosen is None and by is None:
-        _summary(open_run(run_file).scored(score), as_json)
+        tomogram = open_run(run_file).scored(score)
+        if (line := unfinished(tomogram)) is not None:
+            common.say(line, err=as_json)
+        _summary(tomogram, as_json)
         return
-    tomogram = open_measured(run_file)
+    tomogram = common.opened(run_file, as_json=as_json)
     if independence:
         from testifai.tomogram.interactions import analyse, lines
 
         result = analyse(tomogram)
-        common.answer(as_json, result.as_dict(), *lines(result))
+        common.answer(as_json, {**result.as_dict(), **run_state(tomogram)}, *lines(result))
     elif validity:
         _validity(tomogram, None if values is None else _numbers(values), examples, spec, as_json)
     elif benchmark:
@@ -109,6 +113,7 @@ def _summary(tomogram: Tomogram, as_json: bool) -> None:
 def _table(tomogram: Tomogram, by: str, as_json: bool) -> None:
     from testifai.present import terminal
     from testifai.support.serialization import plain
+    from testifai.tomogram.run_state import run_state
 
     makers: dict[str, tuple[Callable[[Tomogram], Table], Callable[[], object]]] = {
         "order": (terminal.by_order, tomogram.by_order),
@@ -123,7 +128,7 @@ def _table(tomogram: Tomogram, by: str, as_json: bool) -> None:
         with common.composed() as console:
             console.print(*terminal.folded(console, draw(tomogram)))
         return
-    common.print_json({f"by_{by}": plain(answers())})
+    common.print_json({f"by_{by}": plain(answers()), **run_state(tomogram)})
 
 
 def _validity(
@@ -132,6 +137,7 @@ def _validity(
     from testifai.present import terminal
     from testifai.present.contact_sheets import write_examples
     from testifai.tomogram import limits
+    from testifai.tomogram.run_state import run_state
 
     scores = limits.scores_of(tomogram)
     wanted = limits.usual_values(scores) if values is None else values
@@ -141,7 +147,12 @@ def _validity(
     if as_json:
         listed = [{"limit": one.value, "inside": None if one.inside is None else one.inside.as_dict()} for one in found]
         common.print_json(
-            {"quality": scores.name, "limits": listed, "examples": None if examples is None else str(examples)}
+            {
+                "quality": scores.name,
+                "limits": listed,
+                "examples": None if examples is None else str(examples),
+                **run_state(tomogram),
+            }
         )
         return
     terminal.validity(terminal.console(), scores, found)
@@ -162,10 +173,11 @@ def _numbers(text: str) -> list[float]:
 def _benchmark(tomogram: Tomogram, suite: str | None, baseline: Tomogram | None, as_json: bool) -> None:
     from testifai.present import terminal
     from testifai.support.progress import status
+    from testifai.tomogram.run_state import run_state
 
     with status():
         found = tomogram.benchmark(suite, baseline)
     if as_json:
-        common.print_json(found.as_dict())
+        common.print_json({**found.as_dict(), **run_state(tomogram)})
     else:
         terminal.benchmark(terminal.console(), found)

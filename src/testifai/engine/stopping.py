@@ -94,11 +94,12 @@ class Interval(StoppingRule):
         number(f"stopping: target of {self.name}", self.target, above=0)
         number(f"stopping: confidence of {self.name}", self.confidence, above=0, below=1)
 
-    def stops(self, passed: Array, inputs: int) -> Bools:
+    def stops(self, passed: Array, inputs: int, *, finite: bool = True) -> Bools:
+        population = inputs if finite else None  # None: new inputs like these
         if passed.dtype.kind != "f":
-            low, high = fixed_width(passed.sum(axis=-1), passed.shape[-1], inputs, self.confidence)
+            low, high = fixed_width(passed.sum(axis=-1), passed.shape[-1], population, self.confidence)
         else:
-            low, high = mean_of_width(Moments.of(passed), inputs, self.confidence)
+            low, high = mean_of_width(Moments.of(passed), population, self.confidence)
         return np.asarray(high - low <= 2 * self.target)
 
 

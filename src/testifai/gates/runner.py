@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.gates.strategy import GateStrategy, settled
+from testifai.gates.strategy import GateStrategy, settled, with_strategy
 from testifai.gates.verdicts import RULE, Verdict, check_gates, judge
 from testifai.identity.run_identity import environment
 from testifai.models.python import PythonModel
@@ -32,6 +32,7 @@ from testifai.strategies.adaptive import TARGET, Adaptive
 from testifai.support.threads import one_blas_thread
 from testifai.support.types import Record
 from testifai.tomogram import Answer, Excluded, Tomogram
+from testifai.tomogram.answers import QueryInfo
 
 WAIT = 0.2  # seconds between two attempts to get the lock of a cached run
 
@@ -80,8 +81,9 @@ def prepare(spec: Spec, folder: Path, *, sharing: int | None = None) -> Session:
     check_modules(spec, folder)
     strategy = strategy_of(spec.scan)
     if type(strategy) is Adaptive and spec.gate:
-        gates = GateStrategy(strategy.for_queries, strategy.weights, gates=tuple(spec.gate), sharing=sharing)
-        spec = spec.model_copy(update={"scan": spec.scan.model_copy(update={"strategy": gates})})
+        options = strategy.for_queries, strategy.weights, strategy.focus
+        gates = GateStrategy(*options, gates=tuple(spec.gate), sharing=sharing)
+        spec = with_strategy(spec, gates)
     session = assembly.session(spec, folder)
     check_gates(spec.gate, session.tomogram())
     return session
@@ -230,7 +232,8 @@ def _answer(fields: Record) -> Answer:
     intervals = {name: tuple(fields[name]) for name in ("model_free", "modelled") if fields.get(name) is not None}
     excluded = fields["excluded"]
     excluded = None if excluded is None else Excluded(**excluded)
-    return Answer(**{**fields, **intervals, "worst": worst, "excluded": excluded})
+    info = None if fields["info"] is None else QueryInfo(**{**fields["info"], "worst": tuple(fields["info"]["worst"])})
+    return Answer(**{**fields, **intervals, "worst": worst, "excluded": excluded, "info": info})
 
 
 @contextmanager

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from testifai.errors import InputError
 from testifai.runs import keys
 from testifai.spec.parsing import Gate
+from testifai.support.bits import count_set
 from testifai.support.types import Record
 from testifai.tomogram import Answer, Tomogram
+from testifai.tomogram.region_estimator import NEEDED
+from testifai.tomogram.run_state import unfinished
 
-RULE = 2  # version of the rule; stored verdicts of another one are not used
+RULE = 3  # version of the rule; stored verdicts of another one are not used
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Verdict:
             "status": self.status,
             "reason": self.reason,
             **({} if self.gate.because is None else {"because": self.gate.because}),
-            **{key: self.answer.as_dict()[key] for key in ("robustness", "low", "high")},
+            **{key: self.answer.as_dict()[key] for key in ("robustness", "low", "high", "population")},
         }
 
 
@@ -80,16 +83,40 @@ def stored_sharing(tomogram: Tomogram) -> int:
     return ended["terms"].get("sharing") or max(1, len(stored_gates(tomogram)))
 
 
+def requires_robustness(gates: Iterable[Gate], tomogram: Tomogram) -> bool:
+    """Return True if a gate requires anything of a perturbed condition."""
+    engine = tomogram.query_engine
+    return any(gate.at_least > 0 and engine.sample(gate.query).beyond_clean for gate in gates)
+
+
+def unfit(gate: Gate, tomogram: Tomogram) -> str | None:
+    """Return why a run with these inputs cannot decide a gate, however many trials it has; None if it can."""
+    among = tomogram.query_engine.input_bits(gate.inputs)
+    inputs = tomogram.outcomes.inputs if among is None else int(count_set(among))
+    if inputs < NEEDED:
+        return f"too few inputs: {inputs}, and a gate needs {NEEDED}"
+    labels, oracle = tomogram.labels, (tomogram.provenance.get(keys.IDENTITY) or {}).get("oracle")
+    classifies = oracle is None or (isinstance(oracle, dict) and oracle.get("use") == "label")
+    if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iub" or not classifies:
+        return None
+    if gate.inputs is None and (labels == labels[0]).all():
+        return f"all inputs have the same label, {labels[0]}: a model that always answers it would hold every gate"
+    return None
+
+
 def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
     tomogram = tomogram.scored(gate.score)
     answer = tomogram.query_engine.bound(gate.query, gate.inputs, looks=gates)
-    needed = gate.at_least - 1e-9  # allows for rounding of a mean of rates that are just enough
-    if math.isnan(answer.robustness):
-        reason = f"{answer.inferred} of {answer.tests} tests are neither measured nor predicted"
+    if (reason := unfit(gate, tomogram)) is not None:
         return Verdict(gate, answer, "undecided", reason)
-    if gate.basis == "estimate":
+    own = tomogram.query_engine.own_inputs(gate.query, gate.inputs)
+    if own < NEEDED:
+        reason = f"not enough runs in this region: {own} of {NEEDED} different inputs on tests drawn from it"
+        return Verdict(gate, answer, "undecided", reason)
+    needed = gate.at_least - 1e-9  # allows for rounding of a mean of rates that are just enough
+    if gate.basis == "estimate" and unfinished(tomogram) is None:
         holds = answer.robustness >= needed
-        return Verdict(gate, answer, "holds" if holds else "fails", f"estimate {answer.robustness:.3f}")
+        return Verdict(gate, answer, "holds" if holds else "fails", f"estimate {answer.robustness:.3f}{answer.scope}")
     if math.isnan(answer.low):
         reason = f"{answer.inferred} of {answer.tests} tests are predicted without an interval"
         return Verdict(gate, answer, "undecided", f"{reason}; measure them, or set basis = 'estimate'")
@@ -97,8 +124,7 @@ def _judge(gate: Gate, tomogram: Tomogram, gates: int) -> Verdict:
     if answer.model_free is not None:
         agrees = " by the surface, which the tests' own trials do not contradict"
         bounds += " by the surface and by the tests' own trials, which contradict it" if answer.disagrees else agrees
-    elif answer.inferred and tomogram.estimator.pooling() is not None:
-        bounds += " by the surface alone, as some tests have no trials of their own"
+    bounds += answer.scope
     if answer.low >= needed:
         return Verdict(gate, answer, "holds", bounds)
     if answer.high < needed:

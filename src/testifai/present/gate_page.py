@@ -64,7 +64,7 @@ def _why(measured: GatedRun, verdict: Verdict) -> str:
     answer, gate = verdict.answer, verdict.gate
     if verdict.status == "fails":
         return f"{'the estimate' if gate.basis == 'estimate' else 'even the upper bound'} is below {gate.at_least:g}"
-    if math.isnan(answer.low):
+    if math.isnan(answer.low) or not verdict.reason.startswith("between"):
         return verdict.reason
     return f"{gate.at_least:g} lies between the bounds; {_needed(measured, verdict)}"
 

@@ -27,6 +27,7 @@ from testifai.tomogram import Answer, Excluded, Tomogram
 from testifai.tomogram.average_precision import AveragePrecision
 from testifai.tomogram.interactions import precedences
 from testifai.tomogram.regression_errors import distances
+from testifai.tomogram.run_state import run_state, scope
 from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def facts(tomogram: Tomogram) -> Record:
     """The axes, how much was tried and measured, what it cost, and clean accuracy, as plain data for JSON."""
     return {
         "axes": {axis.name: list(axis.severities) for axis in tomogram.space.axes},
+        **run_state(tomogram),
         "tests": tomogram.space.size,
         "measured": tomogram.estimator.measured,
         "tried": len(tomogram.outcomes),
@@ -152,7 +154,7 @@ def clean(tomogram: Tomogram) -> str:
     found = tomogram.estimator.clean
     others = "" if found.alone or not found.trials else " and the trials of other tests"
     words = bounded(found.estimate, found.low, found.high)
-    return f"{words}, on {found.trials:,} of {found.inputs:,} inputs{others}"
+    return f"{words}, on {found.trials:,} of {found.inputs:,} inputs{others}{scope(tomogram)}"
 
 
 def extent(tomogram: Tomogram) -> str:
@@ -177,7 +179,9 @@ def answer(out: Console, space: Space, expression: str, found: Answer, score: st
     """One query's answer, about pass rates or the mean of a score."""
     asked = _escape(queries.printable(expression, LONGEST))
     of = "" if score is None else f"mean {_escape(score)} "
-    out.print(f"[bold]{rate(found.robustness)}[/bold]  ({interval(found.low, found.high)})  {of}for {asked}")
+    out.print(
+        f"[bold]{rate(found.robustness)}[/bold]  ({interval(found.low, found.high)})  {of}for {asked}{found.scope}"
+    )
     left = found.tests - found.measured - found.inferred
     unknown = f", {left:,} left out, of which nothing is known" if left else ""
     out.print(f"{signed(found.drop)} against clean inputs; {counted(found)}{unknown}")
@@ -251,6 +255,8 @@ def summary(out: Console, tomogram: Tomogram) -> None:
     """A run in a page."""
     space = tomogram.space
     out.print(f"{extent(tomogram)}; {spent(tomogram)}")
+    if tomogram.settings.finite:
+        out.print(f'every number is for these {tomogram.outcomes.inputs:,} inputs only (population = "data")')
     if not len(tomogram.outcomes):
         return
     out.print(f"{_escape(tomogram.settings.clean_quantity)} [bold]{clean(tomogram)}[/bold]")

@@ -22,6 +22,7 @@ from testifai.tomogram import Answer, Tomogram
 from testifai.tomogram.benchmark import Benchmark, whole_suite
 from testifai.tomogram.lowest_tests import WorstTest, worst_tests
 from testifai.tomogram.regions import RegionAnswer, RegionSearch, standard_queries, worst_regions
+from testifai.tomogram.run_state import unfinished
 from testifai.tomogram.trust import Trust, recall
 
 if TYPE_CHECKING:
@@ -68,13 +69,19 @@ class Contents:
     failures_note: str | None  # why there are no failures to see
     errors: Explanation | None = None  # where the run kept what was predicted
     benchmark: Benchmark | None = None  # where the space holds the whole of a suite
+    requires_robustness: bool = True  # whether a gate requires anything of a perturbed condition
     sharing: int = 1  # gates that share the 5 % risk of a wrong decision
     changed: tuple[str, ...] = ()  # files that are other ones now than were run, a line each
 
     @property
     def holds(self) -> bool:
-        """Return True if every gate holds."""
-        return all(verdict.holds for verdict in self.verdicts)
+        """Return True if the run is finished and every gate holds."""
+        return self.unfinished is None and all(verdict.holds for verdict in self.verdicts)
+
+    @property
+    def unfinished(self) -> str | None:
+        """The line about a run that is not finished."""
+        return unfinished(self.tomogram)
 
     def as_dict(self) -> Record:
         """Plain data for JSON."""
@@ -97,6 +104,7 @@ class Contents:
             "worst_regions": [region.as_dict() for region in self.search.regions],
             "regions_searched": self.search.searched,
             "gates": [verdict.as_dict() for verdict in self.verdicts],
+            "requires_robustness": self.requires_robustness,
             "trust": self.trust.as_dict(),
             "sweeps": self.sweeps,
             "failures_shown": sum(len(one.examples) for one in self.failures),
@@ -137,6 +145,7 @@ def gather(run: Path | Stored, *, spec: Path | None = None, examples: int = 6, s
         failures_note=note,
         errors=_errors(tomogram),
         benchmark=None if (suite := whole_suite(tomogram.space)) is None else tomogram.benchmark(suite),
+        requires_robustness=gates.requires_robustness(required, tomogram),
         sharing=sharing,
         changed=tuple(changed(tomogram, spec)),
     )

@@ -14,11 +14,13 @@ from testifai.support.formatting import printable
 def junit(contents: Contents) -> str:
     """Every gate as a test case; one that fails or is undecided is a failure, with its reason and the worst tests.
 
+    A run that is not finished is a failure of its own, which comes first.
+
     Valid for both schemas in use, of Jenkins' xUnit plug-in (junit-10.xsd) and of Ant.
     """
-    verdicts = contents.verdicts
-    failed = str(sum(not verdict.holds for verdict in verdicts))
-    counts = {"tests": str(len(verdicts)), "failures": failed, "errors": "0"}
+    verdicts, unfinished = contents.verdicts, contents.unfinished
+    failed = str(sum(not verdict.holds for verdict in verdicts) + (unfinished is not None))
+    counts = {"tests": str(len(verdicts) + (unfinished is not None)), "failures": failed, "errors": "0"}
     root = ElementTree.Element("testsuites", {"name": "testifai", **counts})
     suite = ElementTree.SubElement(root, "testsuite", {"name": printable(contents.run), **counts})
     properties = ElementTree.SubElement(suite, "properties")
@@ -29,9 +31,15 @@ def junit(contents: Contents) -> str:
         "robustness": rate(contents.everything.robustness),
         "tests": str(tomogram.space.size),
         "inferences": str(tomogram.inferences),
+        "population": tomogram.settings.population,
         **{part: str(made) for part, made in contents.made_of.items()},
     }.items():
         ElementTree.SubElement(properties, "property", {"name": name, "value": printable(value)})
+    if unfinished is not None:
+        case = ElementTree.SubElement(
+            suite, "testcase", {"classname": printable(contents.run), "name": "the run is finished"}
+        )
+        ElementTree.SubElement(case, "failure", {"type": "unfinished", "message": unfinished})
     for number, verdict in enumerate(verdicts, start=1):
         _case(suite, contents, number, verdict)
     ElementTree.indent(root)

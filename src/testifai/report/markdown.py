@@ -53,6 +53,7 @@ def markdown(contents: Contents) -> str:
     trends = () if contents.errors is None else contents.errors.trends[:MOST_TRENDS]
     ranked = "\n".join(f"{rank}. {escape(trend.text)}" for rank, trend in enumerate(trends, start=1))
     parts = [
+        f"**{contents.unfinished}**" if contents.unfinished else "",
         f"## {contents.tomogram.settings.quantity.capitalize()}: {code(contents.run)}",
         escape(words.made_of(contents)),
         "\n".join(escape(line) for line in words.summary(contents)),

@@ -34,17 +34,26 @@ class Named:
     hash: str
 
 
-def outcome(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """The combined status of all gates, and a sentence."""
+NO_ROBUSTNESS = "no robustness requirement was set"
+
+
+def outcome(
+    verdicts: Sequence[Verdict], unfinished: str | None = None, *, requires_robustness: bool = True
+) -> tuple[str, str]:
+    """The combined status of all gates, and a sentence; a run that is not finished never passes."""
+    if unfinished is not None:
+        holding = f"; {sum(one.holds for one in verdicts)} of {len(verdicts)} gates hold so far" if verdicts else ""
+        return "undecided", f"{unfinished}{holding}. A run that is not finished cannot be signed off."
     if not verdicts:
-        return "undecided", "No gate was set: nothing was required, so nothing passed or failed."
+        return "undecided", f"No gate was set: nothing was required, so nothing passed or failed ({NO_ROBUSTNESS})."
     counts = Counter(one.status for one in verdicts)
     status = next(status for status in ("fails", "undecided", "holds") if counts[status])
     of = f"{counts[status]} of {len(verdicts)}"
+    about = "" if requires_robustness else f"; {NO_ROBUSTNESS}, as every gate is about clean inputs"
     return status, {
-        "fails": f"Failed: {of} gates failed.",
-        "undecided": f"Undecided: {of} gates could not be decided, and none failed.",
-        "holds": f"Passed: every gate holds ({of}).",
+        "fails": f"Failed: {of} gates failed{about}.",
+        "undecided": f"Undecided: {of} gates could not be decided, and none failed{about}.",
+        "holds": f"Passed: every gate holds ({of}){about}.",
     }[status]
 
 

@@ -28,7 +28,7 @@ def summary(contents: Contents) -> list[str]:
     axes = f"{', '.join(names)} and {last}" if names else last
     lines = [
         f"On clean inputs the model {passes} {clean(tomogram)}. Over all {space.size:,} combinations of {axes} "
-        + (f"it {passes} {bounds}{average}: {loss}." if known else "the mean is not known.")
+        + (f"it {passes} {bounds}{average}{everything.scope}: {loss}." if known else "the mean is not known.")
     ]
     off = distances(tomogram)
     if off:
@@ -66,12 +66,14 @@ def made_of(contents: Contents) -> str:
 def gates_line(contents: Contents) -> str:
     """The status of the gates, in a sentence."""
     if not contents.verdicts:
-        return "No gate was set."
+        return "No gate was set, so no robustness requirement was set."
     counts = Counter(verdict.status for verdict in contents.verdicts)
-    words = [f"{counts['holds']} of {len(contents.verdicts)} gates hold"]
+    so_far = " so far" if contents.unfinished else ""
+    words = [f"{counts['holds']} of {len(contents.verdicts)} gates hold{so_far}"]
     words += [f"{counts[status]} {word}" for status, word in (("fails", "failed"), ("undecided", "undecided"))
               if counts[status]]  # fmt: skip
-    return ", ".join(words) + "."
+    about = "" if contents.requires_robustness else "; no robustness requirement was set: they are about clean inputs"
+    return ", ".join(words) + f"{about}."
 
 
 def how(contents: Contents) -> list[str]:

@@ -30,6 +30,7 @@ FIT = "fit"  # learned parameters of the surrogate, and a hash of the outcomes t
 LOCALITY = "locality"  # how inputs were sampled per class
 AGAIN = "again"  # the word under which a cached run was measured again
 FINISHED = "finished"  # number of trials at the end of the run
+PLANNED = "planned"  # number of trials that it may need at most
 ENDED = "ended"  # the terms under which a cached run ended, and its verdicts
 
 # -- arrays -----------------------------------------------------------------------------------------------------------
@@ -203,6 +204,7 @@ _SHAPES: dict[str, Shape] = {
     CLASSES: Many(text),
     STOPPED_EARLY: flag,
     FINISHED: whole(0),
+    PLANNED: whole(0),
     SPEC: {},
     FOLDER: text,
     GATES: Many({"query": text}, 100_000),

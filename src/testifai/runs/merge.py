@@ -57,19 +57,27 @@ def merge(paths: Iterable[str | os.PathLike[str]], out: str | os.PathLike[str]) 
 
 
 def _about_parts(sources: Sequence[Path]) -> Record:
-    """Return all library versions, the worst result of showing inputs twice, and who ran the parts."""
+    """Return all library versions, the worst result of showing inputs twice, and who ran the parts.
+
+    If a part is not finished, the merged run has what was planned, and so is not finished either.
+    """
     environments: list[Any] = []
     asked: list[dict[str, int]] = []
     ran: list[Any] = []
+    planned: list[int] = []
     for path in sources:
         with Store.open(path) as source:
             environments += source.get(keys.ENVIRONMENTS) or [source.get(keys.ENVIRONMENT)]
             asked += filter(None, [source.get(keys.ASKED_TWICE)])
             ran += source.get(keys.RAN) or []
+            if source.get(keys.FINISHED) is None and source.get(keys.PLANNED) is not None:
+                planned.append(source.get(keys.PLANNED))
     distinct = [one for place, one in enumerate(environments) if one not in environments[:place]]
     about: Record = {keys.ENVIRONMENTS: distinct} if len(distinct) > 1 else {}
     if asked:
         about[keys.ASKED_TWICE] = max(asked, key=lambda one: one.get("differ", 0) + one.get("batch_differ", 0))
+    if planned:
+        about[keys.PLANNED] = max(planned)
     if ran:
         about[keys.RAN] = ran
     return about

@@ -75,6 +75,7 @@ class Session:
             return self.tomogram()
         with Store.create_or_open(store) as opened:
             self._attach(opened, extra or {})
+            opened.put(**{keys.PLANNED: self.strategy.expected(self.progress())})
             if extra and keys.SPEC in extra:
                 trusted_runs.remember(opened)
             self._measure(opened, progress)
@@ -90,6 +91,7 @@ class Session:
         return RunProgress(
             self.space, self.outcomes, budget=budget, target=self.options.target, stopping=self.methods.stopping,
             needs_clean=self.oracle.needs_clean, scored=self.options.score is not None, seed=self.seed,
+            finite=self.options.population == "data",
             decided=self._decided, tomogram=self.tomogram,
         )  # fmt: skip
 

@@ -32,7 +32,7 @@ from testifai.tomogram import EstimatorSettings, Tomogram
 # Entries of a run file that become the provenance of its tomogram.
 PROVENANCE = (
     keys.ID, keys.IDENTITY, keys.ENVIRONMENT, keys.ENVIRONMENTS, keys.ASKED_TWICE, keys.CLEAN_WARNING, keys.SPEC,
-    keys.FOLDER, keys.GATES, keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.ENDED, keys.HASHES,
+    keys.FOLDER, keys.GATES, keys.TRUST, keys.FIT, keys.LOCALITY, keys.FINISHED, keys.PLANNED, keys.ENDED, keys.HASHES,
     keys.RAN, keys.PARTLY,
 )  # fmt: skip
 

@@ -51,7 +51,10 @@ MEANINGS = {
         "above 0, below 1",
         "wanted half-width of all tests' 95 % intervals; the run ends there or at its budget",
     ),
-    "population": ("'data' or 'future'", "whether answers are about exactly these inputs or about new ones like them"),
+    "population": (
+        "'future' or 'data'",
+        "whether answers are about new inputs like these, the default, or about exactly these inputs",
+    ),
     "oracle": (PART, "when an input passes: 'label' (default), 'consistency' (needs no labels), 'tolerance', …"),
     "batch_size": ("a whole number", "inputs handed to the model at once; default: what is quickest"),
     "seed": ("a whole number", "of all that is drawn; one seed gives one run, whatever the batch size and the workers"),
@@ -112,7 +115,7 @@ class ScanOptions(Fields):
     stopping: Any = None
     budget: int | None = None
     target: float | None = None
-    population: str = "data"
+    population: str = "future"
     oracle: Any = "label"  # for a model that answers with one number, tolerance
     batch_size: int | None = None
     seed: int = 0

@@ -195,8 +195,8 @@ class Adaptive(Strategy):
         # If outputs are compared with clean ones, the clean test always passes.
         own = None
         if not progress.needs_clean:
-            counted = progress.counted(known)
-            limits = counted.limits(exact, watch.ids[:1], counted.counts(watch.ids[:1]), known.inputs, confidence)
+            counted, inputs = progress.counted(known), known.inputs if progress.finite else None
+            limits = counted.limits(exact, watch.ids[:1], counted.counts(watch.ids[:1]), inputs, confidence)
             own = float(limits[0][0]), float(limits[1][0])
         if not self.for_queries:
             low, high = process.bounds(space.matrix(watch.ids), confidence)
@@ -272,7 +272,7 @@ def _affordable(tests: Ids, places: list[Places], left: int) -> Work | None:
 
 def fitted(progress: Progress, known: Outcomes) -> Surrogate:
     space = progress.space
-    process = resolve("process", progress.seed, [axis.severities for axis in space.axes])
+    process = resolve("process", progress.seed, [axis.severities for axis in space.axes], finite=progress.finite)
     assert process is not None
     tests = np.array(sorted(known), np.int64)
     # The plan must depend on all outcomes, however many there are.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from testifai.engine.plan import Work
-from testifai.engine.stopping import StoppingRule
+from testifai.engine.stopping import Interval, StoppingRule
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, ScoredOutcomes
 from testifai.space import Space
@@ -31,6 +31,7 @@ class Progress:
     stopping: StoppingRule | None = None
     needs_clean: bool = False
     scored: bool = False  # the oracle's score counts, not whether inputs passed
+    finite: bool = True  # rates are about the inputs at hand; else about new inputs like them
     seed: int = 0
     # Earlier decisions of the run: outcomes never change, so decisions remain valid.
     decided: dict[Any, Any] = field(default_factory=dict)
@@ -134,7 +135,8 @@ def _going_on(progress: Progress, rule: StoppingRule, tests: Ids, running: Bools
     outcomes = progress.counted(progress.outcomes)
     passed = np.stack([outcomes.results(int(tests[row]), places) for row in rows])
     further = running.copy()
-    further[rows] = ~rule.stops(passed, progress.inputs)
+    options = {"finite": False} if isinstance(rule, Interval) and not progress.finite else {}
+    further[rows] = ~rule.stops(passed, progress.inputs, **options)
     if further.any() and progress.needs_clean:
         # Every other test is compared with the clean outputs, so the clean one continues with them.
         further[tests == 0] = True

@@ -173,7 +173,7 @@ def sweep_model(
     narrowest: float | None = None,
     confidence: float | None = 0.95,
     target: float = TARGET,
-    population: str = "data",
+    population: str = "future",
     oracle: Any = "label",
     batch_size: int | None = None,
     seed: int = 0,
@@ -202,7 +202,7 @@ def sweep_model(
         narrowest: width of the narrowest dip to be found, as a share of the span (for curvature "auto"); None: 0.05
         confidence: with which each level's side of the threshold is told; None: all inputs are tried
         target: the bound wanted; measuring ends there
-        population: whether the answer is about exactly these inputs, 'data', or about new ones like them, 'future'
+        population: whether the answer is about new inputs like these, 'future', or about exactly these, 'data'
         oracle: when an input passes: a name, a table with 'use', an object or a function
         batch_size: inputs handed to the model at once; None: what is quickest
         seed: of all that is drawn

@@ -98,6 +98,12 @@ class QueryInfo:
     quantity: str = "robustness"
     inputs: str | None = None  # which part of the inputs; None: all
     confidence: float = 0.95
+    only: int | None = None  # exactly so many inputs are meant; None: new inputs like them
+
+
+def only_for(inputs: int | None) -> str:
+    """Return what follows a number that is about exactly so many inputs; nothing for new inputs like them."""
+    return "" if inputs is None else f", for these {inputs:,} inputs only"
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,8 @@ class Answer:
 
     def __repr__(self) -> str:
         found = f"{estimate_text(self.robustness, self.low, self.high)}, drop {self.drop:+.3f}"
-        return f"<Answer {found}, over {self.tests:,} tests: {self.measured:,} measured, {self.inferred:,} predicted>"
+        basis = f"{self.measured:,} measured, {self.inferred:,} predicted"
+        return f"<Answer {found}, over {self.tests:,} tests: {basis}{self.scope}>"
 
     def _repr_html_(self) -> str:
         html: str = view("answer in a notebook")(self)
@@ -151,6 +158,16 @@ class Answer:
     def quantity(self) -> str:
         """Name of the estimated quantity."""
         return "robustness" if self.info is None else self.info.quantity
+
+    @property
+    def population(self) -> str | None:
+        """What the answer is about: "future", new inputs like these, or "data", exactly these; None: not known."""
+        return None if self.info is None else "future" if self.info.only is None else "data"
+
+    @property
+    def scope(self) -> str:
+        """What follows the numbers if they are about exactly these inputs."""
+        return only_for(None if self.info is None else self.info.only)
 
     def plot(self, *, dark: bool = False) -> Figure:
         """Return the answer, its parts and its worst tests, each with an interval, as a plotly figure.
@@ -175,6 +192,8 @@ class Answer:
             found["modelled"] = dict(zip(bounds, self.modelled, strict=True))
         if self.excluded is not None:
             found["excluded"] = self.excluded
+        if self.population is not None:
+            found["population"] = self.population
         return {name: plain(value) for name, value in found.items()}
 
 

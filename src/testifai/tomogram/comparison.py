@@ -148,6 +148,8 @@ class Comparison:
         """Return the summary that is printed, in lines."""
         a, b = self.names
         shown = [f"A = {a}, B = {b}: {len(self.tests):,} tests measured in both, up to {self.inputs:,} inputs each"]
+        if self.population == "data":
+            shown[0] += "; every number is for these inputs only"
         shown += [_region_line(region) for region in (self.overall, *self.regions)]
         counted = ", ".join(f"{verdict} in {count:,}" for verdict, count in self.counts.items())
         shown.append(f"test by test: B is {counted} (at most 5 % risk of one wrong verdict among them all)")

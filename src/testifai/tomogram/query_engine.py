@@ -17,7 +17,7 @@ from testifai.space import query as queries
 from testifai.space.query import Query
 from testifai.space.selection import values_of
 from testifai.statistics.multiplicity import confidence_each
-from testifai.support.bits import Bits, pack
+from testifai.support.bits import Bits, count_set, pack
 from testifai.support.progress import note
 from testifai.support.types import Array, Bools, Floats
 from testifai.tomogram.answers import Answer, Answers, AnswersByAxis, Excluded, QueryInfo
@@ -64,6 +64,10 @@ class QueryEngine:
             return answer
         _, low, high = answer.modelled
         return replace(answer, low=min(low, answer.low), high=max(high, answer.high))
+
+    def own_inputs(self, expression: str, inputs: str | None = None) -> int:
+        """Return how many different inputs were tried on all tests of a region, or on a random draw of them."""
+        return self._regions.own_inputs(self.sample(expression), self.input_bits(inputs))
 
     def by_class(self) -> Answers[str]:
         """Return the mean over the tests that were tried, for each class."""
@@ -195,7 +199,10 @@ class QueryEngine:
 
     def _described(self, answer: Answer, query: str, inputs: str | None = None, confidence: float = 0.95) -> Answer:
         worst = tuple(self.estimator.space.words(sigma) for sigma, *_ in answer.worst)
-        return replace(answer, info=QueryInfo(query, worst, self.estimator.settings.quantity, inputs, confidence))
+        among, settings = self.input_bits(inputs), self.estimator.settings
+        count = self.estimator.outcomes.inputs if among is None else int(count_set(among))
+        only = count if settings.finite else None
+        return replace(answer, info=QueryInfo(query, worst, settings.quantity, inputs, confidence, only))
 
     def _selects_none(self, compiled: Query) -> InputError:
         space = self.estimator.space

@@ -30,6 +30,8 @@ WORST = 5
 SMALL = 1 / 3  # largest part of the rest of an interval that sampling may add to it
 CANDIDATES = 200  # tests with the lowest pass rates that may be the worst of a sampled region
 FEW = 30  # inputs up to which a variance alone is uncertain
+NEEDED = 30  # different inputs, and tests if it has so many, from which a region's own trials count as evidence
+MOST_TESTS = 300  # tests drawn of a region for such evidence
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,16 @@ class RawMean(PlainRecord):
 
 
 def raw_mean(
-    outcomes: Outcomes, ids: Iterable[int], among: Bits | None = None, confidence: float = 0.95, finite: bool = True
+    outcomes: Outcomes,
+    ids: Iterable[int],
+    among: Bits | None = None,
+    confidence: float = 0.95,
+    finite: bool = True,
+    of: int = 0,
 ) -> RawMean:
     """Return the mean raw pass rate of these configurations, on all inputs or on those whose bit is set in `among`.
+
+    If they are a random draw of `of` tests, the interval is for the mean over all of these.
 
     Nothing is assumed about the surface or the dependence of tests: the interval (`statistics.clustered`) is wider than
     a surrogate's, and valid whatever the surrogate predicts.
@@ -69,6 +78,12 @@ def raw_mean(
         low, high = interval_of_few(sample, len(asked), population, confidence)
     else:
         low, high = interval(sample, population, confidence)
+    if of > sample.tests > 1:
+        # The spread of the rates, without what the few trials of each test add to it.
+        between = max(0.0, float(sample.rate.var(ddof=1) - (sample.spread / sample.trials).mean()))
+        drawn = half_widths(confidence) * math.sqrt(between / sample.tests * (1 - sample.tests / of))
+        rate = sample.estimate
+        low, high = max(rate - math.hypot(rate - low, drawn), 0.0), min(rate + math.hypot(high - rate, drawn), 1.0)
     return RawMean(sample.estimate, low, high, sample.tests, len(asked) - sample.tests, sample.used)
 
 
@@ -93,6 +108,17 @@ class TestSample:
         """Return a random sample of a selection, the same for equal seeds; all of it if it has no more tests."""
         ids = selection.sample(most, np.random.default_rng([seed, 2]))
         return cls(ids, selection.count, selection if len(ids) < selection.count else None, seed)
+
+    @property
+    def beyond_clean(self) -> bool:
+        """Whether the region has a test other than the clean one."""
+        return self.tests > 1 or not self.contains(np.zeros(1, np.int64)).any()
+
+    def drawn(self, seed: int) -> Ids:
+        """Return tests of the region in random order, all of them or MOST_TESTS; the same for equal seeds."""
+        generator = np.random.default_rng([seed, 4])
+        ids = self.ids if self.drawn_from is None else self.drawn_from.sample(DRAWN, generator)
+        return generator.permutation(ids)[:MOST_TESTS]
 
     def contains(self, ids: Ids) -> Bools:
         """Return which of these tests belong to the region, sampled or not."""
@@ -163,20 +189,21 @@ class RegionEstimator:
         return Answer(free.estimate, free.low, free.high, drop, free.tests, free.tests, 0, ())
 
     def checked(self, sample: TestSample, among: Bits | None, confidence: float, *, anytime: bool = False) -> Answer:
-        """Return the mean over a region, checked against the tests' own trials if all of its tests have some.
+        """Return the mean over a region, checked against its own trials: of all its tests, or of a random draw of them.
 
         If the surrogate and the trials contradict each other, the answer is that of the trials: it makes no assumption
         about the surface.
         """
         estimator = self.estimator
         answer = self.answer(sample, among, confidence, anytime=anytime)
-        if sample.drawn_from is not None or answer.inferred == 0 or estimator.pooling(among) is None:
+        if answer.inferred == 0:
             return answer
-        if not np.isin(sample.ids, estimator.measured_ids).all():
+        own, level = self.own_tests(sample, among), estimator.anytime_confidence(confidence) if anytime else confidence
+        complete = len(own) == sample.tests
+        if not len(own) or (complete and estimator.pooling(among) is None):
             return answer
-        level = estimator.anytime_confidence(confidence) if anytime else confidence
-        free = self._raw_mean(sample.ids, among, level)
-        if free.left_out:
+        free = self._raw_mean(own, among, level, of=sample.tests)
+        if not complete and free.inputs < NEEDED:
             return answer
         found, modelled = (free.estimate, free.low, free.high), (answer.robustness, answer.low, answer.high)
         if not disagree(modelled, found):
@@ -184,6 +211,26 @@ class RegionEstimator:
         drop = answer.drop + free.estimate - answer.robustness
         trusted = replace(answer, robustness=free.estimate, low=free.low, high=free.high, drop=drop)
         return replace(trusted, model_free=found, disagrees=True, modelled=modelled)
+
+    def own_tests(self, sample: TestSample, among: Bits | None) -> Ids:
+        """Return tests that represent a region and have trials: all its tests, or the first of a random draw.
+
+        None if too few of the draw were tried.
+        """
+        estimator = self.estimator
+        known = sample.drawn_from is None and np.isin(sample.ids, estimator.measured_ids).all()
+        if known and estimator.outcomes.counts(sample.ids, among)[1].all():
+            return sample.ids
+        drawn = sample.drawn(estimator.settings.seed)
+        own = drawn[: int(np.argmin([*np.isin(drawn, estimator.measured_ids), False]))]
+        if len(own):
+            own = own[: int(np.argmin([*(estimator.outcomes.counts(own, among)[1] > 0), False]))]
+        return own if len(own) >= min(NEEDED, sample.tests) else own[:0]
+
+    def own_inputs(self, sample: TestSample, among: Bits | None) -> int:
+        """Return the number of different inputs that were tried on the tests that represent a region."""
+        own = self.own_tests(sample, among)
+        return self._raw_mean(own, among).inputs if len(own) else 0
 
     def _assembled(
         self,
@@ -201,9 +248,9 @@ class RegionEstimator:
         worst, inferred = self._worst(ids, view), sample.tests - measured
         return Answer(robustness, *bounds, robustness - base, sample.tests, measured, inferred, worst)
 
-    def _raw_mean(self, ids: Ids, among: Bits | None, confidence: float = 0.95) -> RawMean:
+    def _raw_mean(self, ids: Ids, among: Bits | None, confidence: float = 0.95, of: int = 0) -> RawMean:
         finite = self.estimator.settings.finite
-        return raw_mean(self.estimator.outcomes, ids, among, confidence, finite=finite)
+        return raw_mean(self.estimator.outcomes, ids, among, confidence, finite=finite, of=of)
 
     def _tried(self, sample: TestSample, among: Bits | None) -> tuple[Ids, int]:
         """Tests outside a sample that may be the worst of its region, and how many of the region are measured."""

@@ -1,0 +1,32 @@
+"""Whether a run is finished, which every output of one that is not says first, and what its numbers are about."""
+
+from __future__ import annotations
+
+from testifai.runs import keys
+from testifai.support.types import Record
+from testifai.tomogram.answers import only_for
+from testifai.tomogram.tomogram import Tomogram
+
+
+def run_state(tomogram: Tomogram) -> Record:
+    """Return whether a run is finished, its planned and done inferences, and its population, as plain data for JSON.
+
+    What was planned is the most that the run may need. A run that was never stored, or merged, is finished.
+    """
+    done, planned = tomogram.outcomes.total(), tomogram.provenance.get(keys.PLANNED)
+    finished = planned is None or tomogram.provenance.get(keys.FINISHED) == done
+    planned = done if finished or planned is None else max(planned, done)
+    return {"finished": finished, "planned": planned, "done": done, "population": tomogram.settings.population}
+
+
+def unfinished(tomogram: Tomogram) -> str | None:
+    """Return the line about a run that is not finished; None for one that is."""
+    found = run_state(tomogram)
+    if found["finished"]:
+        return None
+    return f"UNFINISHED: {found['done']:,} of {found['planned']:,} inferences"
+
+
+def scope(tomogram: Tomogram) -> str:
+    """Return what follows a number that is about exactly the inputs of the run; nothing for new inputs like them."""
+    return only_for(tomogram.outcomes.inputs if tomogram.settings.finite else None)
