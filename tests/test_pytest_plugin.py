@@ -46,7 +46,7 @@ shift = { python = "subject:shift" }
 [scan]
 budget = 160
 """
-HOLDS = '[[gate]]\nname = "mild"\nquery = "shift <= 1"\nat_least = 0.5\n'
+HOLDS = '[[gate]]\nname = "mild"\nquery = "shift <= 1"\nat_least = 0.4\n'
 FAILS = '[[gate]]\nname = "strong"\nquery = "shift == 3"\nat_least = 0.9\n'
 UNDECIDED = '[[gate]]\nquery = "shift == 2"\nat_least = 0.63\n'
 
@@ -204,7 +204,7 @@ def test_the_fixture_hands_over_the_same_measurement(project):
 def test_a_spec_without_gates_is_for_the_fixture_alone(project):
     project.spec()
     project.makepyfile(
-        test_it="def test_it(testifai):\n    assert testifai('robust.testifai.toml').inferences == 144\n"
+        test_it="def test_it(testifai):\n    assert testifai('robust.testifai.toml').inferences == 145\n"
     )
     project.test().assert_outcomes(passed=1)
 

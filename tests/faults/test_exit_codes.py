@@ -30,7 +30,7 @@ def model(rows):
     return (rows[:, 0] > 1).astype(int)
 
 def data():
-    return np.random.default_rng(0).normal(size=(200, 1)), np.zeros(200, int)
+    return np.random.default_rng(0).normal(size=(200, 1)), np.arange(200) // 199
 
 shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0, 0.3, 0.6, 0.9])
 """

@@ -15,7 +15,7 @@ def model(b):
     limit = int(Path(__file__).with_name("limit.txt").read_text())
     return (b[:, 0, 0] > limit).astype(int)
 """
-GATE = '[[gate]]\nquery = "order == 0"\nat_least = 0.9\n'
+GATE = '[[gate]]\nquery = "order == 0"\nat_least = 0.8\n'
 IMPORTS = "def model(b):\n    from sibling_of_own import limit\n    return (b[:, 0, 0] > limit).astype(int)\n"
 
 

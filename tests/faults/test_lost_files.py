@@ -83,7 +83,7 @@ def test_what_was_measured_is_written_beside_and_can_be_continued(spec, command,
     (line,) = lines
     assert f"run.db {word} while the run went on; all that was measured is in {copy}" in line
     found = open_run(copy)
-    assert found.inferences >= 25 * 25  # but for the probe and the batch in flight
+    assert found.inferences >= 25 * 20  # without the probe's calls and the batch in flight
     if save_every:  # noticed at the end
         assert found.inferences == 25 * 150
     (spec.parent / "now").unlink()
