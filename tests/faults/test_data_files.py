@@ -204,7 +204,7 @@ def test_a_table_of_very_many_columns_is_refused_at_once(tmp_path):
 # -- one useful line --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [[1], {"a": 1}, None, float("nan"), float("inf"), True, 1.5, 10**400])
+@pytest.mark.parametrize("value", [[1], {"a": 1}, None, float("nan"), float("inf"), True, 1.5, 10**400], ids=range(8))
 @pytest.mark.parametrize(
     ("part", "key"),
     [("images", "id"), ("annotations", "image_id"), ("annotations", "category_id"), ("categories", "id")],

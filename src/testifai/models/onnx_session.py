@@ -14,7 +14,7 @@ from testifai.errors import InputError, suggest
 from testifai.models import onnx_graph
 from testifai.models.base import Model, Outputs, first_line
 from testifai.support import validation
-from testifai.support.files import is_inside, leads_out
+from testifai.support.files import is_inside
 from testifai.support.fingerprints import fingerprint_files
 from testifai.support.remote import Elsewhere, opened, portable
 from testifai.support.types import Array, Record
@@ -174,8 +174,8 @@ def _beside(path: Path, location: str) -> Path:
     """Return the file of that name in the model's folder."""
     file = path.parent / location
     # A model that is itself a link, as in a download cache, may have its weights next to the file it links to.
-    homes = (path.parent, path.resolve().parent)
-    if not is_inside(location) or all(leads_out(home, file) for home in homes):
+    homes = (path.parent.resolve(), path.resolve().parent)
+    if not is_inside(location) or not any(file.resolve().is_relative_to(home) for home in homes):
         raise InputError(
             f"model: {path} names weights outside its own folder ({location!r}); "
             "put them beside it, under a relative name without '..' and without links"

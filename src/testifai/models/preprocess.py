@@ -212,7 +212,8 @@ def _mismatch(
 ) -> str:
     colours = {3: "grey", 4: "colour"}.get(len(batch_shape))
     hint = f" ({colours} images)" if colours and len(input_shape) == 4 else ""
-    becomes = f", which layout = {layout!r} makes {_show(made)}" if layout is not None else ""
+    same = _show(batch_shape) == _show(input_shape)
+    becomes = f", which layout = {layout!r} makes {_show(made)}" if same else ""
     return f"inputs: have shape {_show(batch_shape)}{hint}{becomes}; the model takes {_show(input_shape)}"
 
 

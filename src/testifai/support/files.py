@@ -90,8 +90,10 @@ def is_inside(name: str) -> bool:
 
 def leads_out(folder: Path, file: Path) -> bool:
     """Return True if a file in a folder is a link, or in a link, to one that is not in the folder."""
+    inner = [file, *file.parents][: len(file.relative_to(folder).parts)]
     try:
-        return not file.resolve().is_relative_to(folder.resolve())
+        linked = any(one.is_symlink() for one in inner)  # far cheaper than to resolve each of many files
+        return linked and not file.resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError, RuntimeError):  # a link in a circle, a name that no file can have
         return True
 
