@@ -32,7 +32,7 @@ COMMAND = [sys.executable, "-m", "testifai"]
 NUMBER = count()
 
 # The pace is the environment's, so that it is no part of the model. `broken` stands for what goes wrong outside it,
-# after two calls that see whether it answers alike and twelve batches.
+# after nine calls that check whether it is repeatable and twelve batches.
 MODEL = """
 import os, time
 from itertools import count
@@ -48,7 +48,7 @@ def model(rows):
         (HERE / "mark").touch()
     time.sleep(float(os.environ.get("TEST_PAUSE", "0")))
     scores = np.stack([np.sin(9 * rows[:, 0]), rows[:, 1] ** 2, rows.mean(axis=1)], axis=1)
-    if call > 14 and (HERE / "broken").exists():
+    if call > 21 and (HERE / "broken").exists():
         return BROKEN
     return scores
 """
