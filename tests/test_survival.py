@@ -83,7 +83,7 @@ def project(folder: Path, scan: str, broken: str = "scores", inputs: int = 300) 
     (folder / f"perturbations_{number}.py").write_text(PERTURBATIONS)
     spec = folder / "spec.toml"
     spec.write_text(
-        f'[model]\npython = "model_{number}:model"\n[data]\nnpz = "data.npz"\n'
+        f'[model]\npython = "model_{number}:model"\nversion = "1"\n[data]\nnpz = "data.npz"\n'
         + (SPACE + f"[scan]\n{scan}\n").replace("NUMBER", number)
     )
     return spec
