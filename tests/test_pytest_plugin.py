@@ -273,7 +273,7 @@ def test_an_error_in_the_users_model_keeps_its_traceback(project):
 def test_a_model_that_is_not_repeatable_is_reported(project, answer, said):
     """Also from the cache; it shows in the summary, and on the page of a gate that fails."""
     project.makepyfile(subject=CODE.replace("return (x[:, 0] > 1).astype(int)", f"return {answer}"))
-    project.spec(FAILS)
+    project.spec(FAILS, text=SPEC.replace("budget = 120", "budget = 600"))
     for _ in range(2):
         text = project.test().stdout
         text.re_match_lines([rf"robust.testifai.toml: warning: {said}: of \d+ clean inputs .*"])

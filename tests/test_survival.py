@@ -32,7 +32,7 @@ COMMAND = [sys.executable, "-m", "testifai"]
 NUMBER = count()
 
 # The pace is the environment's, so that it is no part of the model. `broken` stands for what goes wrong outside it,
-# after two calls that see whether it answers alike and twelve batches.
+# after nine calls that check whether it is repeatable and twelve batches.
 MODEL = """
 import os, time
 from itertools import count
@@ -48,7 +48,7 @@ def model(rows):
         (HERE / "mark").touch()
     time.sleep(float(os.environ.get("TEST_PAUSE", "0")))
     scores = np.stack([np.sin(9 * rows[:, 0]), rows[:, 1] ** 2, rows.mean(axis=1)], axis=1)
-    if call > 14 and (HERE / "broken").exists():
+    if call > 21 and (HERE / "broken").exists():
         return BROKEN
     return scores
 """
@@ -83,7 +83,7 @@ def project(folder: Path, scan: str, broken: str = "scores", inputs: int = 300) 
     (folder / f"perturbations_{number}.py").write_text(PERTURBATIONS)
     spec = folder / "spec.toml"
     spec.write_text(
-        f'[model]\npython = "model_{number}:model"\n[data]\nnpz = "data.npz"\n'
+        f'[model]\npython = "model_{number}:model"\nversion = "1"\n[data]\nnpz = "data.npz"\n'
         + (SPACE + f"[scan]\n{scan}\n").replace("NUMBER", number)
     )
     return spec

@@ -147,12 +147,13 @@ def test_a_node_killed_in_the_middle_changes_nothing(nodes, tmp_path):
     assert files(tmp_path / "there.db", tmp_path) == files(tmp_path / "here.db", tmp_path)
 
 
-def test_an_actor_killed_in_the_middle_changes_nothing(nodes, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_an_actor_killed_in_the_middle_changes_nothing(nodes, tmp_path, number):
     spec = project(tmp_path)
     finish(start(nodes, spec, tmp_path / "here.db", "1"))
     process = start(nodes, spec, tmp_path / "there.db", f"ray:{nodes.address}")
     wait_until_under_way(process, tmp_path)
-    os.kill(actors(nodes)[0], signal.SIGKILL)
+    os.kill(actors(nodes)[0], number)
     finish(process)
     assert files(tmp_path / "there.db", tmp_path) == files(tmp_path / "here.db", tmp_path)
 
