@@ -159,7 +159,9 @@ def test_a_clean_accuracy_that_others_had_a_part_in_is_said_to_be_one():
         outcomes.record(test, np.arange(30), np.ones(30, bool))
     run = Tomogram(SPACE, outcomes, visiting_order(2000, 0), settings=EstimatorSettings(surrogate="process"))
     assert not run.estimator.clean.alone
-    assert terminal.clean(run).endswith("on 30 of 2,000 inputs and the trials of other tests, for these 2,000 inputs only")
+    assert terminal.clean(run).endswith(
+        "on 30 of 2,000 inputs and the trials of other tests, for these 2,000 inputs only"
+    )
 
 
 def test_a_reader_who_wants_no_more_does_not_end_the_process():
