@@ -80,7 +80,7 @@ def test_its_pytest_command_runs_and_leaves_what_is_uploaded(steps, tmp_path):
     (project / "subject.py").write_text(
         "import numpy as np\n"
         "def model(x):\n    return (x[:, 0] > 1).astype(int)\n"
-        "def data():\n    return np.zeros((40, 1)), np.zeros(40, int)\n"
+        "def data():\n    return np.zeros((200, 1)), np.arange(200) // 199\n"
         "import testifai as ta\n"
         "shift = ta.Perturbation('shift', lambda x, by, rng: x + by, [0, 0.5, 2.0])\n"
     )

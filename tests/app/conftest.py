@@ -22,6 +22,7 @@ zoom = { use = "mnist_c.zoom", severities = [0, 2, 5] }
 blur = { use = "mnist_c.motion_blur", severities = [0, 2, 4] }
 noise = { use = "mnist_c.shot_noise", severities = [0, 5] }
 [scan]
+population = "data"
 strategy = "full"
 keep = ["predicted"]
 """

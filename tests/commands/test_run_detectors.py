@@ -37,7 +37,7 @@ def ready(tmp_path_factory):
     (folder / "spec.toml").write_text(
         '[model]\nonnx = "tiles.onnx"\nhead = "yolox"\n[data]\ncoco = "photos"\n'
         + SPACE
-        + '[scan]\noracle = "detection"\nstrategy = "full"\n[[gate]]\nquery = "order == 0"\nat_least = 0.9\n'
+        + '[scan]\noracle = "detection"\nstrategy = "full"\n'
     )
     return folder
 

@@ -24,9 +24,10 @@ def scan(**options):
     shift = ta.Perturbation("shift", lambda x, by, rng: x + by, [0, 0.3, 0.6])
     return ta.scan(
         lambda x: (x[:, 0] > 1).astype(int),
-        (inputs, np.zeros(60, int)),
+        (inputs, np.arange(60) // 59),
         ta.Space({"shift": shift}),
         strategy="full",
+        population="data",
         **options,
     )
 

@@ -81,7 +81,7 @@ CASES = [
 def test_a_replay_finds_what_the_scan_found(recorded, grid, options):
     data = (demo_data().inputs[:DIGITS], demo_data().labels[:DIGITS])
     model = str(recorded / "lenet5.onnx")
-    scanned = ta.scan(model, data, ta.Space(SPACE), seed=5, keep=("value",), **options)
+    scanned = ta.scan(model, data, ta.Space(SPACE), seed=5, keep=("value",), population="data", **options)
     replayed = replay(grid, seed=5, scores=True, **options)
     assert replayed.inferences == scanned.inferences <= options.get("budget", np.inf)
     for name in ("passes", "trials", "estimate", "low", "high"):
@@ -102,7 +102,7 @@ def test_a_replay_finds_what_the_scan_found(recorded, grid, options):
 
 def test_the_strategys_own_surrogate_is_taken(recorded, grid):
     data = (demo_data().inputs[:DIGITS], demo_data().labels[:DIGITS])
-    options = {"strategy": "balanced", "budget": 500, "seed": 5, "keep": ()}
+    options = {"strategy": "balanced", "budget": 500, "seed": 5, "keep": (), "population": "data"}
     scanned = ta.scan(str(recorded / "lenet5.onnx"), data, ta.Space(SPACE), **options)
     replayed = replay(grid, "balanced", seed=5, budget=500)
     assert replayed.settings.surrogate == scanned.settings.surrogate == "process"

@@ -97,9 +97,9 @@ def test_an_undecided_gate_says_what_would_be_needed(made, at_least, advice):
     assert advice in verdict
 
 
-def test_predictions_without_an_interval_say_so():
+def test_tests_without_trials_of_their_own_say_so():
     _, long = shown(measured(INPUTS, tests=[0, 1, 2, 3, 6]), Gate(query="order == 2", at_least=0.5))
-    assert "undecided: 4 of 4 tests are predicted without an interval" in long
+    assert "undecided: not enough runs in this region: 0 of 30 different inputs on tests drawn from it" in long
     assert "  interval   no interval" in long
 
 

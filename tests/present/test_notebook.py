@@ -24,7 +24,9 @@ SPACE = ta.Space(
 @pytest.fixture(scope="module")
 def run():
     inputs = np.random.default_rng(0).normal(size=(60, 1))
-    return ta.scan(lambda x: (x[:, 0] > 1).astype(int), (inputs, np.zeros(60, int)), SPACE, strategy="full")
+    return ta.scan(
+        lambda x: (x[:, 0] > 1).astype(int), (inputs, np.zeros(60, int)), SPACE, strategy="full", population="data"
+    )
 
 
 def tables(html):

@@ -35,7 +35,7 @@ DATA = (ROWS, above(0)(ROWS))
 
 @pytest.fixture(scope="module")
 def full():
-    return ta.scan(above(0), DATA, SPACE, strategy="full")
+    return ta.scan(above(0), DATA, SPACE, strategy="full", population="data")
 
 
 @pytest.fixture(scope="module")

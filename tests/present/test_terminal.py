@@ -129,7 +129,11 @@ def test_an_empty_run_can_be_shown():
 @pytest.mark.parametrize(("at_least", "status"), [(0.0, "holds"), (0.6, "undecided"), (1.0, "fails")])
 def test_gates_say_how_they_stand(at_least, status):
     gates = [Gate(name="[mild]", query="zoom == 1", at_least=at_least, inputs="label in [0, 1]")]
-    text = printed(terminal.verdicts, judge(gates, tomogram()))
+    outcomes = Outcomes(80)
+    for test in range(6):
+        outcomes.record(test, np.arange(40), np.arange(40) < 40 - 6 * test)
+    run = Tomogram(SPACE, outcomes, np.arange(80), labels=np.arange(80) % 2, classes=("cat", "[dog]"))
+    text = printed(terminal.verdicts, judge(gates, run))
     assert text.startswith(f"{status}  [mild]: zoom == 1 for inputs label in [0, 1] >= {at_least:g} (between ")
 
 
@@ -155,7 +159,9 @@ def test_a_clean_accuracy_that_others_had_a_part_in_is_said_to_be_one():
         outcomes.record(test, np.arange(30), np.ones(30, bool))
     run = Tomogram(SPACE, outcomes, visiting_order(2000, 0), settings=EstimatorSettings(surrogate="process"))
     assert not run.estimator.clean.alone
-    assert terminal.clean(run).endswith("on 30 of 2,000 inputs and the trials of other tests")
+    assert terminal.clean(run).endswith(
+        "on 30 of 2,000 inputs and the trials of other tests, for these 2,000 inputs only"
+    )
 
 
 def test_a_reader_who_wants_no_more_does_not_end_the_process():

@@ -126,9 +126,9 @@ def test_specs_of_the_first_version_are_stored_as_they_were():
         ),
         ({"python": "a:b", "outputs": "values", "classes": 3}, {"python": "a:c"}),
     ]
-    scan = {"population": "data", "oracle": "label", "seed": 0}
+    scan = {"population": "data", "oracle": "label", "seed": 0}  # which was the default then
     for model, data in tables:
-        spec = parse({**LEAST, "model": model, "data": data})
+        spec = parse({**LEAST, "model": model, "data": data, "scan": {"population": "data"}})
         stored = spec.model_dump(mode="json", exclude_none=True)
         assert stored == {"model": model, "data": data, "space": LEAST["space"], "scan": scan, "gate": []}
         assert parse(stored) == spec

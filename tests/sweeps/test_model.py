@@ -30,7 +30,7 @@ def accuracy(level: float, seed: int = 0) -> float:
 
 
 def run(**options: Any) -> Any:
-    return sweep_model(model, (ROWS, LABELS), NOISE, **options)
+    return sweep_model(model, (ROWS, LABELS), NOISE, **{"population": "data", **options})
 
 
 def test_exact_mode_is_the_sweep_of_the_accuracy_on_all_inputs() -> None:
