@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from testifai.support.types import Floats
-from testifai.surrogates.process.kernel import Ints
+from testifai.surrogates.process.linear_algebra import Ints
 
 GROWTH = 0.35  # of the variance, for each mean squared curvature above the first
 MOST = 2.0

@@ -275,7 +275,7 @@ class Prior:
         """Return the sd of each axis's effect near clean at configurations: a row for each of these."""
         steps = places[:, : len(self.sizes)]
         size = NEAR_CLEAN * np.exp((1 - steps.sum(axis=1)) / REACH)
-        return size[:, None] * (steps[:, self.active] > 0)
+        return np.asarray(size[:, None] * (steps[:, self.active] > 0))
 
     def variance(self, parameters: Floats, rows: Ints) -> Floats:
         total = np.full(len(rows), CONSTANT)
