@@ -87,7 +87,7 @@ def test_its_pytest_command_runs_and_leaves_what_is_uploaded(steps, tmp_path):
     (project / "small.testifai.toml").write_text(
         '[model]\npython = "subject:model"\n[data]\npython = "subject:data"\n'
         '[space]\nshift = { python = "subject:shift" }\n'
-        '[[gate]]\nquery = "shift <= 1"\nat_least = 0.9\n[[gate]]\nquery = "shift == 2"\nat_least = 0.9\n'
+        '[[gate]]\nquery = "shift <= 1"\nat_least = 0.5\n[[gate]]\nquery = "shift == 2"\nat_least = 0.9\n'
     )
     plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p testifai.pytest_plugin"}
     done = subprocess.run(

@@ -286,7 +286,7 @@ def test_run_saves_beside_the_spec_and_continues(gone_on, command, asked):
     assert f"Saved in {gone_on / 'other.db'}. Next: testifai query" in " ".join(out.split())
     found = asked("run", spec)
     keys = {"axes", "tests", "measured", "tried", "inputs", "inferences", "base", "clean", "run", "gates"}
-    assert set(found) == keys | {"finished", "planned", "done", "population"}
+    assert set(found) == keys | {"finished", "planned", "done", "population", "complete", "partial", "unrun"}
     assert found["axes"] == {"brightness": [0, 2, 5], "zoom": [0, 1, 5], "blur": [0, 3]}
     assert (found["tests"], found["measured"], found["inputs"]) == (18, 14, 80)
     assert found["inferences"] == 14 * 80
@@ -352,7 +352,7 @@ def test_parts_are_merged(folder, command, asked, ready):
 def test_query_as_json_has_the_keys_of_the_contract(asked, ready):
     found = asked("query", ready / "ordered.db", "zoom == far and blur == 0")
     keys = ["robustness", "low", "high", "drop", "tests", "measured", "inferred", "worst"]
-    assert list(found) == [*keys, "population", "finished", "planned", "done"]
+    assert list(found) == [*keys, "complete", "partial", "unrun", "population", "finished", "planned", "done"]
     assert (found["tests"], found["measured"], found["inferred"]) == (3, 3, 0)
     assert list(found["worst"][0]) == ["configuration", "estimate", "low", "high"]
     tomogram = testifai.open(ready / "ordered.db")
@@ -367,7 +367,7 @@ def test_query_for_people(command, ready):
     assert code == 0
     found = testifai.open(ready / "full.db").query("zoom > 0 and blur == 3", "label in {3, 5}")
     assert f"{found.robustness:.3f}" in out
-    assert "6 tests: 6 measured, 0 predicted" in out
+    assert "6 tests: 6 run on all inputs, 0 on some, 0 not run" in out
     assert "worst tests" in out
 
 
@@ -548,7 +548,7 @@ def test_compare_two_models(command, asked, noisy):
     queries = ("--query", "zoom == far", "--query", "blur == 0 and brightness <= 2")
     code, out, err = command("compare", *runs, *queries)
     assert (code, err) == (0, "")
-    assert out.splitlines()[0].startswith(f"A = {runs[0]}, B = {runs[1]}: 18 tests measured in both")
+    assert out.splitlines()[0].startswith(f"A = {runs[0]}, B = {runs[1]}: 18 tests run in both")
     assert out.splitlines()[2].startswith("zoom == far: B − A ")
     assert "largest losses of B:" in out
     found = asked("compare", *runs, *queries)

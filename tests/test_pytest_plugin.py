@@ -45,6 +45,7 @@ python = "subject:data"
 shift = { python = "subject:shift" }
 [scan]
 budget = 160
+population = "data"
 """
 HOLDS = '[[gate]]\nname = "mild"\nquery = "shift <= 1"\nat_least = 0.4\n'
 FAILS = '[[gate]]\nname = "strong"\nquery = "shift == 3"\nat_least = 0.9\n'

@@ -76,4 +76,4 @@ def test_every_command_answers_and_lists_nothing(run):
     with open("large.csv") as table:
         assert len(table.readlines()) == 61
     code, out, error = run("compare", "large.db", "large.db")
-    assert (code, "1,679,556 not measured in both are left out" in out) == (0, True), error
+    assert (code, "1,679,556 not run in both are left out" in out) == (0, True), error

@@ -62,7 +62,7 @@ def test_every_command_answers(command, folder):
     assert code == 0, error
     assert "Order of application: " in (folder / "r.md").read_text(encoding="utf-8")
     code, out, error = command("compare", "a.db", "b.db")
-    assert (code, "79 tests measured in both" in out) == (0, True), error
+    assert (code, "79 tests run in both" in out) == (0, True), error
     code, out, error = command("export", "a.db", "-o", "a.csv")
     with (folder / "a.csv").open() as table:
         rows = list(csv.DictReader(table))

@@ -102,12 +102,14 @@ def test_two_hundred_trials_of_a_hundred_inputs_are_no_two_hundred():
 def test_the_verdict_says_what_bounds_rest_on():
     gate = Gate(query="zoom >= 0", at_least=0.5)
     (verdict,) = judge([gate], spread_out())
-    assert "by the surface, which the tests' own trials do not contradict" in verdict.reason
+    assert verdict.reason.endswith(
+        "by the surface, which the tests' own trials do not contradict, for these 800 inputs only"
+    )
     outcomes = tomogram(100, tests=range(1, 7)).outcomes.snapshot()
     outcomes.record(0, np.arange(INPUTS), np.ones(INPUTS, bool))
     run = Tomogram(SPACE, outcomes, visiting_order(INPUTS, 0), settings=EstimatorSettings(surrogate="process"))
     (verdict,) = judge([Gate(query="order == 0", at_least=0.5)], run)
-    assert verdict.reason.startswith("between 1.000 and 1.000, for these")  # the clean test speaks for itself
+    assert verdict.reason == "between 1.000 and 1.000, for these 200 inputs only"  # the clean test speaks for itself
 
 
 def test_where_own_trials_contradict_the_surface_bounds_are_those_of_both(monkeypatch):

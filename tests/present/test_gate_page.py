@@ -48,7 +48,7 @@ def test_a_failed_gate():
         "  estimate   0.800 (clean accuracy 0.800)",
         "  interval   exact at 95 %; valid however often one looks",
         "  verdict    fails: even the upper bound is below 0.9",
-        "  tests      6: 6 measured, 0 predicted",
+        "  tests      6 tests: 6 run on all inputs, 0 on some, 0 not run",
         "  inferences 1,800 of at most 1,000, 5 of them new",
         "  worst tests",
         "    zoom 1          0.800  exact",

@@ -50,7 +50,7 @@ def test_a_tomogram_in_tables(run):
 
 def test_a_tomogram_without_outcomes_is_a_line():
     html = tomogram_html(Tomogram(SPACE, Outcomes(60), visiting_order(60, 0)))
-    assert "0 measured, 6 unknown; 0 inferences" in html
+    assert "0 run on all inputs, 0 on some, 6 not run; 0 inferences" in html
     assert tables(html) == []
 
 

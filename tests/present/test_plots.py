@@ -187,7 +187,7 @@ def test_a_comparison_draws_regions_and_the_tests_that_changed_most(full):
     found = ta.compare(full, other, queries=["shift >= 1"])
     figure = found.plot()
     names = list(figure.layout.yaxis.ticktext)
-    assert names[:2] == ["all tests measured in both", "shift &gt;= 1"]
+    assert names[:2] == ["all tests run in both", "shift &gt;= 1"]
     assert len(names) == 2 + len(found.best) + len(found.worst)
     assert {trace.name for trace in figure.data} <= {"B is better", "B is worse", "equal", "undecided"}
     assert found.plot().layout.xaxis.range[0] < 0 < found.plot().layout.xaxis.range[1]

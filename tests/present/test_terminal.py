@@ -56,7 +56,7 @@ def test_an_answer_shows_its_numbers():
     found = run.query("zoom in [1, 3]")
     text = printed(terminal.answer, SPACE, "zoom in [1, 3]", found)
     assert f"{found.robustness:.3f}  ({found.low:.3f} … {found.high:.3f})  for zoom in [1, 3]" in text
-    assert "4 tests: 4 measured, 0 predicted" in text
+    assert "4 tests: 0 run on all inputs, 4 on some, 0 not run" in text
     assert f"{found.drop:+.3f} against clean inputs" in text
     worst = [line for line in text.splitlines() if line.startswith("zoom 3, blur 2")]
     assert worst[0].split()[-4] == "0.250"
@@ -65,7 +65,7 @@ def test_an_answer_shows_its_numbers():
 def test_a_summary_shows_orders_severities_and_classes():
     run = tomogram()
     text = printed(terminal.summary, run)
-    assert "6 tests over zoom, blur: 6 measured; 120 inferences on 40 inputs" in text
+    assert "6 tests over zoom, blur: 0 run on all inputs, 6 on some, 0 not run; 120 inferences on 40 inputs" in text
     for order, found in run.by_order().items():
         row = next(line.split() for line in text.splitlines() if line.startswith(f"{order:>5}  "))
         assert row[1:4] == [str(found.tests), str(found.measured), f"{found.robustness:.3f}"]
@@ -123,7 +123,7 @@ def test_a_summary_of_measurements_alone_says_nothing_of_trust():
 
 
 def test_an_empty_run_can_be_shown():
-    assert "0 measured" in printed(terminal.summary, tomogram(tests=[]))
+    assert "6 not run" in printed(terminal.summary, tomogram(tests=[]))
 
 
 @pytest.mark.parametrize(("at_least", "status"), [(0.0, "holds"), (0.6, "undecided"), (1.0, "fails")])
@@ -145,7 +145,8 @@ def test_pooled_estimates_say_how_many_trials_tests_have_of_their_own():
         )
     run = Tomogram(SPACE, outcomes, visiting_order(2000, 0), settings=EstimatorSettings(surrogate="process"))
     text = printed(terminal.summary, run)
-    assert "6 tests over zoom, blur, each with 21 to 1,000 trials of its own; estimates pool them; 1," in text
+    assert "6 tests over zoom, blur: 0 run on all inputs, 6 on some, 0 not run; each with 21 to 1,000 trials" in text
+    assert "trials of its own; estimates pool them; 1," in text
     assert run.estimator.clean.low > 0.997
     assert f"clean accuracy 1.000 ({run.estimator.clean.low:.3f} … 1.000), on 1,000 of 2,000 inputs" in text
     assert "measured" not in text

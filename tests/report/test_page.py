@@ -177,7 +177,7 @@ def test_what_is_neither_measured_nor_predicted_is_called_unknown(tomogram):
     text = " ".join(Elements(render(gather(Stored(Path("x.db"), found, {}), examples=0))).text.split())
     assert "Over all 27 combinations of a, b and c the mean is not known." in text
     assert "20 of 27 tests were not measured, and nothing was predicted" in text
-    assert "20 are unknown" in text
+    assert "27 tests: 7 run on all inputs, 0 on some, 20 not run" in text
 
 
 def test_texts_are_escaped_and_their_edits_marked(contents):

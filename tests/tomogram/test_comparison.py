@@ -369,7 +369,7 @@ def test_plain_data_and_lines():
     assert len(plain["worst"]) <= 5
     lines = found.lines()
     assert repr(found) == "\n".join(lines)
-    assert lines[0] == "A = A, B = B: 8 tests measured in both, up to 60 inputs each"
+    assert lines[0] == "A = A, B = B: 8 tests run in both, up to 60 inputs each; every number is for these inputs only"
     assert lines[1].startswith("all tests: B − A ")
     assert lines[2].startswith("zoom > 3: B − A ")
     assert any(line.strip().startswith("zoom ") and " → " in line for line in lines)
@@ -413,8 +413,8 @@ OTHER = Perturbation("other", lambda batch, parameter, rng: batch, list(range(20
         ({"inputs": 30}, "data differ: 20 inputs against 30"),
         ({"data": "e" * 64}, "data differ: fingerprint d against e+…"),
         ({"oracle": {"use": "consistency"}}, "oracles differ: .*label.* against .*consistency"),
-        ({"tests": (3, 4)}, "no test was measured in both A and B"),
-        ({"tests": ()}, "no test was measured in both A and B"),
+        ({"tests": (3, 4)}, "no test was run in both A and B"),
+        ({"tests": ()}, "no test was run in both A and B"),
     ],
 )
 def test_runs_that_cannot_be_compared_are_refused_with_what_differs(options, words):
@@ -444,7 +444,7 @@ def test_inputs_that_no_test_tried_are_an_error():
     tried = np.zeros((2, 10), bool)
     tried[:, :5] = True
     runs = [tomogram(np.ones((2, 10)), tried, labels=np.arange(10)) for _ in range(2)]
-    with pytest.raises(InputError, match='measured in both A and B on the inputs "label > 6"'):
+    with pytest.raises(InputError, match='run in both A and B on the inputs "label > 6"'):
         compare(*runs, inputs="label > 6")
 
 

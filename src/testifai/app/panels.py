@@ -86,7 +86,7 @@ def message(text: str) -> Component:
 def difference(region: RegionDifference, names: tuple[str, str], notes: tuple[str, ...]) -> Component:
     """The difference of B from A over a query, and whether it is more than noise."""
     if not region.compared:
-        return message(f"none of these {region.tests:,} tests was measured in both runs, so they cannot be compared")
+        return message(f"none of these {region.tests:,} tests was run in both, so they cannot be compared")
     verdicts = {
         "better": "B is more robust: the difference is more than noise",
         "worse": "B is less robust: the difference is more than noise",
@@ -94,14 +94,14 @@ def difference(region: RegionDifference, names: tuple[str, str], notes: tuple[st
         "undecided": "undecided: the difference may be noise",
     }
     sure = " and known exactly for these inputs" if region.low == region.high != 0 else ""
-    left_out = f"; {region.left_out:,} not measured in both are left out" if region.left_out else ""
+    left_out = f"; {region.left_out:,} not run in both are left out" if region.left_out else ""
     low_high = "exact" if region.low == region.high else f"95 %: {region.low:+.3f} … {region.high:+.3f}"
     return html.Div(
         [
             html.Div(f"B − A: {names[1]} − {names[0]}", className="run-name"),
             _number(signed(region.difference), f" {low_high}"),
             html.Div(verdicts[region.verdict] + sure, className=f"verdict {region.verdict}"),
-            *map(_fact, (f"{region.compared:,} tests measured in both{left_out}", *notes)),
+            *map(_fact, (f"{region.compared:,} tests run in both{left_out}", *notes)),
         ],
         className="answer",
     )

@@ -32,7 +32,7 @@ from testifai.strategies.adaptive import TARGET, Adaptive
 from testifai.support.threads import one_blas_thread
 from testifai.support.types import Record
 from testifai.tomogram import Answer, Excluded, Tomogram
-from testifai.tomogram.answers import QueryInfo
+from testifai.tomogram.answers import QueryInfo, RunCounts
 
 WAIT = 0.2  # seconds between two attempts to get the lock of a cached run
 
@@ -232,7 +232,9 @@ def _answer(fields: Record) -> Answer:
     intervals = {name: tuple(fields[name]) for name in ("model_free", "modelled") if fields.get(name) is not None}
     excluded = fields["excluded"]
     excluded = None if excluded is None else Excluded(**excluded)
-    info = None if fields["info"] is None else QueryInfo(**{**fields["info"], "worst": tuple(fields["info"]["worst"])})
+    info = fields["info"]
+    if info is not None:
+        info = QueryInfo(**{**info, "worst": tuple(info["worst"]), "runs": RunCounts(**info["runs"])})
     return Answer(**{**fields, **intervals, "worst": worst, "excluded": excluded, "info": info})
 
 

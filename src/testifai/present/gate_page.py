@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from testifai.gates.runner import GatedRun
 from testifai.gates.verdicts import Verdict
-from testifai.present.terminal import bounded, interval, rate, scored_words
+from testifai.present.terminal import bounded, counted, interval, rate, scored_words
 
 if TYPE_CHECKING:
     from testifai.spec.parsing import Gate
@@ -39,7 +39,7 @@ def page(measured: GatedRun, verdict: Verdict) -> str:
         ("estimate", f"{rate(answer.robustness)} ({clean} {rate(answer.robustness - answer.drop)})"),
         ("interval", f"{interval(answer.low, answer.high)} at {sure}; valid however often one looks"),
         ("verdict", f"{verdict.status}: {_why(measured, verdict)}"),
-        ("tests", f"{answer.tests:,}: {answer.measured:,} measured, {answer.inferred:,} predicted"),
+        ("tests", counted(answer)),
         ("inferences", f"{tomogram.inferences:,} of at most {measured.budget:,}, {measured.new:,} of them new"),
         *(("warning", line) for line in measured.warnings),
     ]

@@ -45,6 +45,7 @@ def facts(tomogram: Tomogram) -> Record:
         **run_state(tomogram),
         "tests": tomogram.space.size,
         "measured": tomogram.estimator.measured,
+        **vars(tomogram.estimator.run_counts(tomogram.estimator.measured_ids, tomogram.space.size)),
         "tried": len(tomogram.outcomes),
         "inputs": tomogram.outcomes.inputs,
         "inferences": tomogram.inferences,
@@ -161,14 +162,14 @@ def extent(tomogram: Tomogram) -> str:
     """The number of tests and what their estimates are based on."""
     tests = tomogram.space.size
     head = f"{tests:,} tests over {', '.join(tomogram.space.names)}"
+    runs = tomogram.estimator.run_counts(tomogram.estimator.measured_ids, tests)
     if tomogram.estimator.pooled:
         _, trials = tomogram.outcomes.counts(tomogram.estimator.measured_ids)
         own = f"{trials.min():,} to {trials.max():,}" if trials.min() < trials.max() else f"{trials.min():,}"
         each = "each" if len(trials) == tests else f"{len(trials):,} of them"
-        return f"{head}, {each} with {own} trials of {'its' if each == 'each' else 'their'} own; estimates pool them"
-    unknown = tomogram.settings.surrogate in (None, "none") or not len(tomogram.outcomes)
-    left, rest = tests - tomogram.estimator.measured, "unknown" if unknown else "predicted"
-    return f"{head}: {tomogram.estimator.measured:,} measured{f', {left:,} {rest}' if left else ''}"
+        trials_of = f"{each} with {own} trials of {'its' if each == 'each' else 'their'} own"
+        return f"{head}: {runs}; {trials_of}; estimates pool them"
+    return f"{head}: {runs}"
 
 
 def spent(tomogram: Tomogram) -> str:
@@ -215,7 +216,8 @@ def benchmark(out: Console, found: Benchmark) -> None:
 
 
 def counted(found: Answer) -> str:
-    return f"{found.tests:,} tests: {found.measured:,} measured, {found.inferred:,} predicted"
+    runs = None if found.info is None else found.info.runs
+    return f"{found.tests:,} tests: {runs or f'{found.measured:,} measured, {found.inferred:,} predicted'}"
 
 
 def second_opinion(found: Answer) -> str:

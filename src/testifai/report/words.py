@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from testifai.present.figures.heatmaps import project
-from testifai.present.terminal import bounded, clean, precedence, rate, second_opinion
+from testifai.present.terminal import bounded, clean, counted, precedence, rate, second_opinion
 from testifai.report.contents import Contents
 from testifai.session.observers import notes
 from testifai.tomogram import Tomogram
@@ -51,8 +51,7 @@ def summary(contents: Contents) -> list[str]:
     lines.append(gates_line(contents))
     lines.append(
         f"{tomogram.inferences:,} inferences were spent on {len(tomogram.outcomes):,} of the tests and "
-        f"{tomogram.outcomes.inputs:,} inputs; {everything.measured:,} tests are measured, that is, rest on their own "
-        f"trials alone, {everything.inferred:,} are {'unknown' if predicts_nothing(tomogram) else 'predicted'}."
+        f"{tomogram.outcomes.inputs:,} inputs: {counted(everything)}."
     )
     return lines
 

@@ -146,6 +146,7 @@ class Session:
             # Quality first, for queries that limit it; not of parts, as only the merged run has all tests.
             if self.assessment is not None and self.part is None:
                 self._assess(self.assessment, store, progress)
+                self._decided.clear()  # what a gate's limit on quality selects was not known before
             try:
                 self._loop(store, progress)
             finally:

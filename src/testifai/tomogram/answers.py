@@ -90,6 +90,18 @@ class Excluded(PlainRecord):
 
 
 @dataclass(frozen=True)
+class RunCounts:
+    """How many tests were run on all inputs, on some, and not at all."""
+
+    complete: int
+    partial: int
+    unrun: int
+
+    def __str__(self) -> str:
+        return f"{self.complete:,} run on all inputs, {self.partial:,} on some, {self.unrun:,} not run"
+
+
+@dataclass(frozen=True)
 class QueryInfo:
     """The query that an answer belongs to."""
 
@@ -98,6 +110,7 @@ class QueryInfo:
     quantity: str = "robustness"
     inputs: str | None = None  # which part of the inputs; None: all
     confidence: float = 0.95
+    runs: RunCounts | None = None  # of the tests; None: not counted
     only: int | None = None  # exactly so many inputs are meant; None: new inputs like them
 
 
@@ -192,6 +205,8 @@ class Answer:
             found["modelled"] = dict(zip(bounds, self.modelled, strict=True))
         if self.excluded is not None:
             found["excluded"] = self.excluded
+        if self.info is not None and self.info.runs is not None:
+            found |= vars(self.info.runs)
         if self.population is not None:
             found["population"] = self.population
         return {name: plain(value) for name, value in found.items()}

@@ -147,7 +147,7 @@ class Comparison:
     def lines(self) -> list[str]:
         """Return the summary that is printed, in lines."""
         a, b = self.names
-        shown = [f"A = {a}, B = {b}: {len(self.tests):,} tests measured in both, up to {self.inputs:,} inputs each"]
+        shown = [f"A = {a}, B = {b}: {len(self.tests):,} tests run in both, up to {self.inputs:,} inputs each"]
         if self.population == "data":
             shown[0] += "; every number is for these inputs only"
         shown += [_region_line(region) for region in (self.overall, *self.regions)]
@@ -161,9 +161,9 @@ class Comparison:
 
 def _region_line(region: RegionDifference) -> str:
     if not region.compared:
-        return f"{region.query}: none of {region.tests:,} tests was measured in both runs"
+        return f"{region.query}: none of {region.tests:,} tests was run in both"
     verdict = "undecided" if region.verdict == "undecided" else f"B is {region.verdict}"
-    left_out = f"; {region.left_out:,} not measured in both are left out" if region.left_out else ""
+    left_out = f"; {region.left_out:,} not run in both are left out" if region.left_out else ""
     bounds = _bounds(region.low, region.high)
     difference = _signed(region.difference)
     return f"{region.query}: B − A {difference} ({bounds}), {verdict}; {region.compared:,} tests{left_out}"
@@ -221,7 +221,7 @@ def compare(
     table = _SharedTests(a, b, inputs)
     if not len(table.ids):
         part = "" if inputs is None else f' on the inputs "{inputs}"'
-        raise InputError(f"compare: no test was measured in both {names[0]} and {names[1]}{part}")
+        raise InputError(f"compare: no test was run in both {names[0]} and {names[1]}{part}")
     return Comparison(
         space=a.space,
         names=names,

@@ -23,7 +23,7 @@ from testifai.support.types import Array, Bools, Floats, Record, RecordLike
 from testifai.support.version import VERSION
 from testifai.surrogates import PoolingSurrogate, Surrogate, resolve
 from testifai.surrogates.fitting import Evidence, evidence
-from testifai.tomogram.answers import CleanAccuracy, RateTable
+from testifai.tomogram.answers import CleanAccuracy, RateTable, RunCounts
 
 METHOD = 1  # increase with every change in what a fit learns or how it is written
 DEVIATION_TESTS = 4_000  # largest space in which a part of the inputs is fitted as a deviation from the other inputs
@@ -183,6 +183,13 @@ class Estimator:
         if not self.pooled:
             return np.asarray(trials > 0)
         return np.asarray((trials == inputs) | ((ids == 0) & (trials > 0) & self._clean_alone))
+
+    def run_counts(self, tried: Ids, tests: int, among: Bits | None = None) -> RunCounts:
+        """Return how many of so many tests, of which these have outcomes, were run on all inputs, on some, or not."""
+        _, trials = self.outcomes.counts(tried, among)
+        inputs = self.outcomes.inputs if among is None else int(count_set(among))
+        complete, any_ = (int(np.count_nonzero(run)) for run in (trials == inputs, trials > 0))
+        return RunCounts(complete, any_ - complete, tests - any_)
 
     def anytime_confidence(self, confidence: float) -> float:
         """Return the confidence that each of many looks needs for all of them to be valid together.

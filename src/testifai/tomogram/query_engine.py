@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.quality.predict import Scores, no_quality_in
+from testifai.runs.outcomes import Ids
 from testifai.space import Selection
 from testifai.space import query as queries
 from testifai.space.query import Query
@@ -20,7 +21,7 @@ from testifai.statistics.multiplicity import confidence_each
 from testifai.support.bits import Bits, count_set, pack
 from testifai.support.progress import note
 from testifai.support.types import Array, Bools, Floats
-from testifai.tomogram.answers import Answer, Answers, AnswersByAxis, Excluded, QueryInfo
+from testifai.tomogram.answers import Answer, Answers, AnswersByAxis, Excluded, QueryInfo, RunCounts
 from testifai.tomogram.estimator import Estimator
 from testifai.tomogram.region_estimator import DRAWN, DRAWN_EACH, IN_A_TABLE, RegionEstimator, TestSample
 
@@ -50,16 +51,16 @@ class QueryEngine:
         sample, part = self.sample(expression), self.input_bits(inputs)
         answer = self._regions.checked(sample, part, confidence)
         answer = replace(answer, excluded=self._excluded(expression, part, confidence))
-        return self._described(answer, expression, inputs, confidence)
+        return self._described(answer, expression, inputs, confidence, self._runs(sample, part))
 
     def bound(self, expression: str, inputs: str | None = None, *, looks: int = 1) -> Answer:
         """Return an answer with bounds for decisions: valid however often one looks, shared among `looks` questions.
 
         If the tests' own trials contradict the surrogate, the bounds are the outer ones of both.
         """
-        confidence = confidence_each(looks)
-        answer = self._regions.checked(self.sample(expression), self.input_bits(inputs), confidence, anytime=True)
-        answer = self._described(answer, expression, inputs, confidence)
+        confidence, sample, part = confidence_each(looks), self.sample(expression), self.input_bits(inputs)
+        answer = self._regions.checked(sample, part, confidence, anytime=True)
+        answer = self._described(answer, expression, inputs, confidence, self._runs(sample, part))
         if answer.modelled is None:
             return answer
         _, low, high = answer.modelled
@@ -188,7 +189,16 @@ class QueryEngine:
 
     def _keep(self, column: str, within: str | None, found: Mapping[int, Answer]) -> None:
         narrowed = "" if within is None else f"({within}) and "
-        described = {value: self._described(one, f"{narrowed}{column} == {value}") for value, one in found.items()}
+        space, tried = self.estimator.space, self._measured(within)
+        values = space.columns_of(space.matrix(tried))[column]
+        described = {
+            value: self._described(
+                one,
+                f"{narrowed}{column} == {value}",
+                runs=self.estimator.run_counts(tried[values == value], one.tests),
+            )
+            for value, one in found.items()
+        }
         self._tables[column, within] = Answers(described, column, self.estimator.settings.quantity)
 
     def _parts(self, column: str, within: str | None) -> dict[int, Selection]:
@@ -197,12 +207,32 @@ class QueryEngine:
         parts = {value: whole.narrowed(f"{column} == {value}") for value in values_of(space, column)}
         return {value: part for value, part in parts.items() if part.count}
 
-    def _described(self, answer: Answer, query: str, inputs: str | None = None, confidence: float = 0.95) -> Answer:
+    def _measured(self, within: str | None) -> Ids:
+        """Return the tests with outcomes that a query selects."""
+        measured = self.estimator.measured_ids
+        if within is None:
+            return measured
+        listed = self.estimator.space.listed
+        chosen = TestSample.all_of(np.flatnonzero(self.select(within))) if listed else self.selection(within)
+        return measured[chosen.contains(measured)]
+
+    def _runs(self, sample: TestSample, among: Bits | None) -> RunCounts:
+        measured = self.estimator.measured_ids
+        return self.estimator.run_counts(measured[sample.contains(measured)], sample.tests, among)
+
+    def _described(
+        self,
+        answer: Answer,
+        query: str,
+        inputs: str | None = None,
+        confidence: float = 0.95,
+        runs: RunCounts | None = None,
+    ) -> Answer:
         worst = tuple(self.estimator.space.words(sigma) for sigma, *_ in answer.worst)
         among, settings = self.input_bits(inputs), self.estimator.settings
         count = self.estimator.outcomes.inputs if among is None else int(count_set(among))
         only = count if settings.finite else None
-        return replace(answer, info=QueryInfo(query, worst, settings.quantity, inputs, confidence, only))
+        return replace(answer, info=QueryInfo(query, worst, settings.quantity, inputs, confidence, runs, only))
 
     def _selects_none(self, compiled: Query) -> InputError:
         space = self.estimator.space

@@ -145,7 +145,7 @@ DIFFERENCE_STYLES = {
 
 def differences(found: Comparison, *, dark: bool = False) -> theme.Figure:
     """B − A of all tests together, of the regions asked for, and of those tests that lose and gain most."""
-    lines = [_region(found.overall, "all tests measured in both"), *(_region(one, one.query) for one in found.regions)]
+    lines = [_region(found.overall, "all tests run in both"), *(_region(one, one.query) for one in found.regions)]
     for test in (*found.worst, *reversed(found.best)):
         rates = f"{test.rate_a:.3f} → {test.rate_b:.3f}, {test.verdict}"
         name, style = found.space.words(test.configuration), DIFFERENCE_STYLES[test.verdict]
