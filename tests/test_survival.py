@@ -441,7 +441,7 @@ batch_size = 20
 BAD_DATA = [
     ({"x": np.full((4, 28, 28), np.nan, np.float32), "y": Y[:4]}, "inputs: 4 of 4 hold NaN or infinity"),
     ({"x": X, "y": Y + 3}, "cannot be produced by the model; accepted: 0 … 9"),
-    ({"x": X, "y": Y - 100}, "cannot be produced by the model; accepted: from 0"),
+    ({"x": X, "y": Y - 100}, "cannot be produced by the model; accepted: 0 … "),
     ({"x": X, "y": Y + 0.5}, "labels: dtype float64 is not accepted"),
     ({"x": X}, "needs labels, and the data have none"),
     ({"x": X, "y": Y[:-1]}, "labels: 39 labels for 40 inputs"),
