@@ -34,12 +34,10 @@ def pack(images: Sequence[Boxes], rows: int | None = None) -> Boxes:
 
 
 def are_boxes(array: Any) -> bool:
-    """Return True for an array of boxes on images."""
     return isinstance(array, np.ndarray) and array.ndim == 3 and array.shape[2] == COLUMNS and array.dtype.kind == "f"
 
 
 def unpack(packed: Boxes) -> Iterable[Boxes]:
-    """The boxes of each image."""
     return (image[image[:, CLASS] != NONE] for image in packed)
 
 
@@ -70,7 +68,6 @@ MOST_CLASSES = 2**15 - 1  # the highest class of a pixel: maps have two bytes pe
 
 
 def are_label_maps(array: Any) -> bool:
-    """Return True for an array of label maps."""
     return isinstance(array, np.ndarray) and array.ndim == 3 and array.dtype.kind in "iu"
 
 

@@ -224,7 +224,6 @@ def _read_idx(path: Path, max_bytes: int | None) -> Array | MappedInputs:
 
 
 def _unpacked(path: Path, most: int) -> bytes:
-    """The first bytes of a file that is packed with gzip."""
     try:
         with gzip.open(path) as file:
             return file.read(most)

@@ -76,10 +76,7 @@ class CocoPart(FilePart):
 
     @staticmethod
     def read(path: Path, images: Path | None = None, links: bool = False) -> Data:
-        """Return the images that a COCO file names; classes are numbered from 0 in the order of their ids.
-
-        Finding a box that COCO marks as a crowd is optional.
-        """
+        """Number classes from 0 in the order of their ids; finding a box that COCO marks as a crowd is optional."""
         file = _coco_file(path)
         table = _read_json(file)
         listed = _rows(table, "images", file)
@@ -134,7 +131,6 @@ def _id(row: RecordLike, key: str, where: str) -> int | str:
 
 
 def _places(rows: Sequence[RecordLike], name: str, file: Path) -> dict[int | str, int]:
-    """The place of each row by its id."""
     places: dict[int | str, int] = {}
     for place, row in enumerate(rows):
         one = _id(row, "id", f"data: {file.name}: {name}[{place}]")
@@ -256,7 +252,6 @@ class YoloPart(FilePart):
 
     @classmethod
     def recognises(cls, path: Path) -> bool:
-        """Return True for a folder with images/ and labels/, and text files in the latter."""
         labels = path / "labels"
         return (path / "images").is_dir() and labels.is_dir() and next(labels.rglob("*.txt"), None) is not None
 

@@ -35,10 +35,7 @@ class DataPart(Part):
 
     @classmethod
     def recognises(cls, path: Path) -> bool:
-        """Return True if this reader reads the file or folder, judging by its name and at most its first bytes.
-
-        Imports no large library. The path exists.
-        """
+        """Return True for an existing path that this reader reads, judging by its name and at most its first bytes."""
         return path.suffix.lower() in cls.suffixes and path.is_file()
 
     @abstractmethod

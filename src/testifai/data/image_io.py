@@ -51,7 +51,6 @@ def as_image(array: Array) -> NDArray[np.uint8] | None:
 
 
 def shrunk(image: Image, largest: int) -> Image:
-    """The image with at most `largest` pixels on its longer side."""
     scale = largest / max(image.shape[:2])
     if scale >= 1:
         return image
@@ -60,13 +59,7 @@ def shrunk(image: Image, largest: int) -> Image:
 
 
 def data_uri(image: Image, largest: int, lossless: int) -> str:
-    """Return a thumbnail, grey or RGB, as a data URI for HTML.
-
-    Images are shrunk to `largest` pixels on the longer side, and stored as JPEG if they have more than `lossless`.
-
-    >>> data_uri(np.zeros((28, 28), np.uint8), 192, 96)[:22]
-    'data:image/png;base64,'
-    """
+    """Return a thumbnail of at most `largest` pixels as a data URI for HTML; above `lossless` pixels as JPEG."""
     image = shrunk(image, largest)
     kind = "png" if max(image.shape[:2]) <= lossless else "jpeg"
     blue_first = image[..., ::-1] if image.ndim == 3 else image  # as OpenCV has it
@@ -94,11 +87,7 @@ _TIFF_WIDTH, _TIFF_HEIGHT, _TIFF_SHORT = 256, 257, 3
 
 
 def size(head: bytes) -> tuple[int, int] | None:
-    """Height and width of a PNG, JPEG, BMP, GIF, TIFF, WebP or PNM image from its header; None if unknown.
-
-    >>> size(b"GIF89a" + struct.pack("<HH", 640, 480))
-    (480, 640)
-    """
+    """Height and width of a PNG, JPEG, BMP, GIF, TIFF, WebP or PNM image from its header; None if unknown."""
     try:
         if head.startswith(b"\x89PNG\r\n\x1a\n"):
             width, height = struct.unpack_from(">II", head, 16)

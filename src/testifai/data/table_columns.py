@@ -40,12 +40,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The columns of a table, in order. `missing` is the value that a model gets for a missing one; None: NaN.
-
-    >>> table = learn([Column("age"), Column("sex", "category", ("f", "m"))], np.array([[30, 0], [40, 1], [50, 1.0]]))
-    >>> table.names, table.places(["sex"]).tolist()
-    (('age', 'sex'), [1])
-    """
+    """The columns of a table, in order. `missing` is the value that a model gets for a missing one; None: NaN."""
 
     columns: tuple[Column, ...]
     sample: Floats

@@ -77,7 +77,7 @@ class TextsPart(DataPart):
 
 
 class _QuoteError(InputError):
-    """Cells of a line are not quoted as they are in CSV."""
+    """Cells of a line that are not quoted as they are in CSV."""
 
 
 class CsvPart(TextsPart):

@@ -27,7 +27,6 @@ from testifai.support.types import Array, Bools
 
 
 def default_workers(model: Model) -> int:
-    """Return all cores for thread-safe models, else one."""
     if not model.thread_safe:
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

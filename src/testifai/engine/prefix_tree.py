@@ -280,8 +280,6 @@ class ArrayJudge:
 
 
 class CleanRows:
-    """What the oracle needs of a chunk's clean outputs, measured just now or in an earlier run."""
-
     def __init__(self, references: References, places: Places, up: Callable[[Array], Any] = np.asarray) -> None:
         self._references, self._places, self._up = references, places, up  # `up` moves arrays to the device
         self._rows: Any = None

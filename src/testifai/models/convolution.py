@@ -29,7 +29,6 @@ def convolution(
 
 
 def _small(x: Tensor, weight: Tensor) -> bool:
-    """Return True if the kernel supports it and is faster."""
     grey = x.device.type == "cuda" and x.ndim == 4 and x.shape[1] == 1 and x.dtype == weight.dtype == torch.float32
     few = len(weight) <= OUTPUTS and weight.numel() <= TAPS * len(weight)
     return grey and few and weight.is_contiguous() and not torch.is_autocast_enabled("cuda")
@@ -37,7 +36,6 @@ def _small(x: Tensor, weight: Tensor) -> bool:
 
 @cache
 def _kernel() -> Callable[..., Tensor] | None:
-    """Return the kernel, None if Triton cannot build it."""
     try:
         from testifai.models.convolution_kernel import convolve
 

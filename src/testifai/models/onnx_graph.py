@@ -106,7 +106,6 @@ def tensor_names(model: bytes) -> list[str]:
 
 
 def with_output(model: bytes, name: str) -> bytes:
-    """Return the model with a tensor as one more output."""
     return model + _written(MODEL_GRAPH, _written(GRAPH_OUTPUT, _written(VALUE_NAME, name.encode())))
 
 

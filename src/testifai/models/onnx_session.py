@@ -171,7 +171,6 @@ def draws(path: Path) -> bool:
 
 
 def _beside(path: Path, location: str) -> Path:
-    """Return the file of that name in the model's folder."""
     file = path.parent / location
     # A model that is itself a link, as in a download cache, may have its weights next to the file it links to.
     homes = (path.parent.resolve(), path.resolve().parent)

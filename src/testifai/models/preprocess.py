@@ -119,7 +119,6 @@ class Preprocess:
         return divisor, shift
 
     def _arrange(self, batch: Any) -> Any:
-        """Return a view of an array or a tensor in the model's layout."""
         view = self.laid_out(batch)
         if self.expects is not None and not _fits(view.shape[1:], self.expects[1:]):
             raise InputError(_mismatch(tuple(batch.shape), self.expects, self.layout, tuple(view.shape)))

@@ -96,7 +96,6 @@ class TorchModel(DeviceModel):
         return str(self.device)
 
     def placed(self, device: str) -> TorchModel:
-        """Return the model on a device: itself if it is there already, else a copy."""
         torch = optional_imports.load("torch", extra="torch")
         if torch.device(device) == self.device:
             return self

@@ -38,7 +38,6 @@ class Matches:
 
 
 def matches(found: Iterable[Boxes], expected: Iterable[Boxes]) -> Matches:
-    """Match the boxes found on each image with those expected on it."""
     parts, counts = [], []
     for number, (seen, wanted) in enumerate(zip(found, expected, strict=True)):
         counted = wanted[wanted[:, CONFIDENCE] > 0]

@@ -87,5 +87,4 @@ def margin(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.float32] | N
 
 
 def namespace(outputs: Array) -> ModuleType:
-    """Return numpy for an array and torch for a tensor."""
     return np if isinstance(outputs, np.ndarray) else sys.modules["torch"]

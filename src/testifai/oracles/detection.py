@@ -25,7 +25,6 @@ class Matched:
 
     @property
     def f1(self) -> float:
-        """Return the harmonic mean of precision and recall; 1 if nothing was expected and nothing found."""
         twice = 2 * len(self.pairs)
         total = twice + len(self.wrong) + len(self.missed)
         return twice / total if total else 1.0

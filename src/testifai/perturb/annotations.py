@@ -31,7 +31,6 @@ class Outline:
 
     @classmethod
     def of(cls, box: Iterable[float]) -> Outline:
-        """The outline of (x1, y1, x2, y2)."""
         x1, y1, x2, y2 = box
         return cls(np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]], np.float64))
 

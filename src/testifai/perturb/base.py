@@ -413,7 +413,6 @@ class Perturbation:
     def _at_severity(
         self, severity: int, count: int, seed: int, indices: ArrayLike | None, occurrence: int
     ) -> _Call | None:
-        """The call for inputs at a severity; None if nothing is to be done."""
         severity = self.check_severity(severity)
         if severity == 0 or not count:
             return None
@@ -478,7 +477,6 @@ class Perturbation:
 
     @contextmanager
     def _blamed(self, where: str) -> Iterator[None]:
-        """Convert errors to InputErrors of one line with the perturbation's name."""
         try:
             yield
         except InputError as error:

@@ -47,10 +47,7 @@ _SMOOTH = {"brightness": brighter, "contrast": stretched}
 
 
 def register(suite: str, tables: Mapping[str, Sequence[Parameter]], not_growing: Sequence[str]) -> None:
-    """Register the corruptions under the suite's name with its severities.
-
-    A table that begins with a number has a continuous level from that number (off) to its last.
-    """
+    """Register a suite; a table that begins with a number has a continuous level from it (off) to its last."""
     for name, table in tables.items():
         growing = name not in not_growing
         if name == "elastic_transform":

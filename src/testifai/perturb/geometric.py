@@ -51,10 +51,7 @@ def affine_perturbation(
 def displacement_perturbation(
     name: str, severities: Sequence[Parameter], *, growing: bool = True, slab: int = SLAB
 ) -> Callable[[DisplacementPlan], Perturbation]:
-    """Register a displacement plan as a perturbation of images and their boxes; the image is mirrored outside.
-
-    Boxes follow the images of arrays. Fields of tensors are other draws, on their device.
-    """
+    """Register a displacement plan for images, mirrored outside, and their boxes, which follow the draws of arrays."""
 
     def register(plan: DisplacementPlan) -> Perturbation:
         def shows(parameter: Parameter, rng: Rng, size: Size) -> Iterator[Places]:

@@ -67,7 +67,6 @@ def image_perturbation(
 
 
 def primitives(batch: Images) -> ModuleType:
-    """The module of primitive operations for this kind of array."""
     if is_tensor(batch):
         from testifai.perturb import ops_torch
 
@@ -126,12 +125,10 @@ class OnArrays:
 
 
 def times(ops: Any, images: Term, factor: Term) -> Term:
-    """Every level times a factor."""
     return images * factor
 
 
 def plus(ops: Any, images: Term, levels: Term) -> Term:
-    """Every level plus a number of levels."""
     return images + levels
 
 

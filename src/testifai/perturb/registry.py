@@ -114,7 +114,6 @@ def main_names(suite: str) -> list[str]:
 
 
 def suite_of(name: str) -> str:
-    """The suite of a name such as "mnist_c.zoom"; "" for a name without one."""
     return name.partition(".")[0] if "." in name else ""
 
 

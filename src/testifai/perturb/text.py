@@ -145,10 +145,7 @@ def _mark(text: str, shadow: str, place: Place, draw: float) -> str:
 
 
 def _gap(text: str, shadow: str, place: Place, draw: float) -> str:
-    """The gap a space wider, with a tab or a no-break space for its last space, or a space less.
-
-    Only two words can be joined: a number, a mark or a protected span keeps its gap.
-    """
+    """The gap a space wider, with another last space, or a space less; only two words can be joined."""
     start, end = place
     old = text[start:end]
     options = [old + " ", old[:-1] + "\t", old[:-1] + "\u00a0"]

@@ -177,7 +177,6 @@ class TextEdits:
         return result
 
     def plan(self, texts: Sequence[str], number: int, rng: Rng) -> Iterator[list[Edit]]:
-        """The edits of each text, in order."""
         if not 1 <= number <= MOST:
             raise InputError(f"number of edits: {number!r} is not accepted; give 1 to {MOST}")
         # One call draws for all texts: separate generators would cost more than the edits.
@@ -190,7 +189,6 @@ class TextEdits:
 
 
 def check_texts(batch: Any) -> list[str]:
-    """Return the texts of a batch, or raise InputError."""
     if not isinstance(batch, list | np.ndarray) or (isinstance(batch, np.ndarray) and batch.dtype.kind != "O"):
         kind = f"an array of {batch.dtype}" if isinstance(batch, np.ndarray) else f"a {type(batch).__name__}"
         raise InputError(f"texts: {kind} is not accepted; give a list of strings or an array of dtype object")

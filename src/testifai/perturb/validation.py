@@ -48,7 +48,6 @@ def check_indices(indices: Any, count: int) -> Any:
 
 
 def is_tensor(batch: object) -> bool:
-    """Return True for a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(batch, torch.Tensor)
 

@@ -113,8 +113,6 @@ AHEAD = 3  # batches on the device before the first of them is waited for
 
 
 class ResultQueue:
-    """Batches on the device, in order."""
-
     def __init__(self, streams: DeviceStreams) -> None:
         self.streams = streams
         self._waiting: deque[Callable[[], Iterable[BatchOutcome]]] = deque()

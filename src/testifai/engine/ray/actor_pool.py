@@ -33,8 +33,6 @@ Answer: TypeAlias = Any  # of a job to a task
 
 @dataclass(frozen=True)
 class ActorRequest:
-    """The number of actors, and the resources of each."""
-
     actors: int | None  # None: as many as fit
     cpus: float = 1.0
     gpus: float = 0.0

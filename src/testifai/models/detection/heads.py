@@ -150,12 +150,10 @@ HEADS: dict[str, Head] = {head.name: head for head in (YoloX(), YoloV5(), YoloV8
 
 
 def recognise(shapes: Shapes, canvas: Size) -> Head | None:
-    """Return the format of outputs of these shapes, None if it is unknown."""
     return next((head for head in HEADS.values() if head.fits(shapes, canvas)), None)
 
 
 def cells(canvas: Size) -> int:
-    """Return the number of cells of the three grids of a canvas."""
     return sum((canvas[0] // stride) * (canvas[1] // stride) for stride in STRIDES)
 
 

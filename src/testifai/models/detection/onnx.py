@@ -36,7 +36,6 @@ class Letterbox:
     stretch: bool = False
 
     def placed(self, size: Size) -> Placed:
-        """Return the position of images of a size."""
         (height, width), (tall, wide) = size, self.canvas
         if self.stretch:
             return Placed((tall / height, wide / width), (0, 0), self.canvas)

@@ -117,10 +117,7 @@ def _blur_lines(planes: Images, lines: Iterator[tuple[slice, _Line]]) -> Images:
 def gaussian(
     values: Array, sigma: float | tuple[float, float], truncate: float = 4.0, border: str = "nearest"
 ) -> Array:
-    """Gaussian blur of images or of a layer; sigma in pixels, for both axes or as (vertical, horizontal).
-
-    Outside lies the nearest pixel, or with border="mirror" the mirror image (d c b a | a b c d).
-    """
+    """Blur images or a layer; sigma in pixels, or (down, across); border="mirror" repeats the edge (c b a | a b c)."""
     choice("border", border, ("nearest", "mirror"))
     height, width = values.shape[1:3]
     sides = zip(np.broadcast_to(sigma, 2).tolist(), (height, width), strict=True)
@@ -294,7 +291,6 @@ def _stacked(images: Images) -> Images:
 
 
 def _pixels_first(images: Images) -> Images:
-    """Images as (H, W, C · N): rows and columns of pixels are then long pieces of memory."""
     count, height, width, _ = images.shape
     turned = np.asarray(cv2.transpose(images.reshape(count, -1)), dtype=np.uint8)
     return turned.reshape(height, width, -1)

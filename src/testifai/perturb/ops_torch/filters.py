@@ -46,10 +46,7 @@ def canny(grey: Tensor, low: float, high: float) -> Tensor:
 
 
 def distance(edges: Tensor, most: float) -> Tensor:
-    """Distance in pixels to the nearest edge pixel (not 0), at most `most`.
-
-    The moves of a shortest path can be taken in any order: here direction by direction, 1, 2, 4, … moves at a time.
-    """
+    """The moves of a shortest path can be taken in any order: here direction by direction, 1, 2, 4, … at a time."""
     height, width = edges.shape[1:]
     # With a margin without edges, moves need not stop at the border.
     margin = min(int(most), max(height, width) - 1)

@@ -62,10 +62,6 @@ def resize(images: Tensor, height: int, width: int) -> Tensor:
 
 
 def pixelate(images: Tensor, rows: int, columns: int) -> Tensor:
-    """Means over rows × columns boxes, from 1 up to one per pixel, and in every pixel the mean of its box.
-
-    Boxes are those of Pillow's resize, down with BOX and up with NEAREST.
-    """
     count, height, width, channels = images.shape
     sums = _box_sums(_box_sums(images, rows, 1), columns, 2)
     (tops, bottoms), (lefts, rights) = box_edges(height, rows), box_edges(width, columns)
