@@ -32,8 +32,6 @@ def _with_classes(inputs: Any, labels: Any, classes: Classes, name: str) -> Data
     return from_arrays(inputs, labels, classes, name=name)
 
 
-# -- npz --------------------------------------------------------------------------------------------------------------
-
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a zip member: the lengths of its name and of its extra field
 
 
@@ -150,8 +148,6 @@ def _choose_keys(
     raise InputError(f"data: {path}: which arrays are inputs and labels is not clear; set x and y (found: {found})")
 
 
-# -- IDX --------------------------------------------------------------------------------------------------------------
-
 _IDX_HEAD = 260  # bytes that hold any header
 _DTYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
@@ -230,8 +226,6 @@ def _unpacked(path: Path, most: int) -> bytes:
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"data: {path} cannot be unpacked ({error})") from None
 
-
-# -- CIFAR ------------------------------------------------------------------------------------------------------------
 
 _PIXELS = 3 * 32 * 32
 _LABEL_BYTES = {10: 1, 100: 2}

@@ -48,8 +48,6 @@ def _boxed_images(
     return Data(files, pack(boxes), None if classes is None else tuple(classes), name)
 
 
-# -- COCO -------------------------------------------------------------------------------------------------------------
-
 # The lists of a COCO file, and the keys that the entries of each need.
 _LISTS = {
     "images": ("id", "file_name"),
@@ -231,9 +229,6 @@ def _coco_images(file: Path, names: Sequence[str], given: Path | None) -> Path:
         f"data: {names[0]}, the first image of {file.name}, is not in {' nor '.join(map(str, folders[:2]))}; say where "
         "the images are with images = 'FOLDER'"
     )
-
-
-# -- YOLO -------------------------------------------------------------------------------------------------------------
 
 
 class YoloPart(FilePart):

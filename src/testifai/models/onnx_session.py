@@ -100,6 +100,7 @@ class OnnxFile(Model):
             raise InputError(
                 f"model: {self.name}: input type {self._input.type} is not accepted; {', '.join(DTYPES)} are"
             )
+        self.input_shape, self.input_dtype = sizes(self._input), np.dtype(DTYPES[self._input.type])
 
     @property
     def fingerprint(self) -> str:

@@ -65,10 +65,6 @@ class PythonModel(TableModel):
     """A function batch → (N,) labels or (N, d) scores or values; `outputs` says which, if known.
 
     `version` identifies a model that its code does not, such as one that calls a service.
-
-    >>> import numpy as np
-    >>> PythonModel(lambda table: table.sum(axis=1))(np.ones((2, 3))).tolist()
-    [3.0, 3.0]
     """
 
     def __init__(

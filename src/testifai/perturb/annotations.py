@@ -134,10 +134,7 @@ def looked_up(mask: Array, places: Places, void: int) -> Array:
 
 
 def through(first: Places, then: Places) -> Places:
-    """The places that pixels show after two changes: `then` in the changed image, `first` in the original.
-
-    Label maps that are looked up step by step would drift by half a pixel with each.
-    """
+    """The places that pixels show after `first` and `then`: maps looked up step by step would drift by half pixels."""
     x, y = (np.asarray(place - 0.5, np.float32) for place in then)  # of pixel centres
     found = [
         cv2.remap(

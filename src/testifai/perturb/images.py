@@ -109,9 +109,6 @@ def _bytes(batch: Images) -> Images:
     return (batch * 255).round().byte() if is_tensor(batch) else np.rint(batch * 255).astype(np.uint8)
 
 
-# -- formulas without rounding, for `smooth` of a perturbation --
-
-
 class OnArrays:
     """The primitives of smooth formulas for float images (N, H, W, C)."""
 

@@ -73,9 +73,7 @@ _marks = _Marks()
 def shadow_of(text: str) -> str:
     """The text with protected spans replaced by underscores."""
     shadow = _plain(text)
-    if _HINT.search(shadow) is None:
-        return shadow
-    return _PROTECTED.sub(_covered, shadow)
+    return shadow if _HINT.search(shadow) is None else _PROTECTED.sub(_covered, shadow)
 
 
 def words(shadow: str) -> list[Place]:

@@ -98,9 +98,5 @@ def protected(batch: Any) -> Any:
     return view
 
 
-def is_float(values: Any) -> bool:
-    return bool(values.is_floating_point() if is_tensor(values) else values.dtype.kind == "f")
-
-
 def kind(value: object) -> str:
     return "nothing" if value is None else f"a {type(value).__name__}"
