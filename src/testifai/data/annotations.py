@@ -42,7 +42,6 @@ def unpack(packed: Boxes) -> Iterable[Boxes]:
 
 
 def areas(boxes: NDArray[np.floating]) -> Floats:
-    """Return width times height of each box."""
     corners = np.asarray(boxes, np.float64)
     return np.asarray((corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1]))
 

@@ -91,7 +91,6 @@ class Data:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of inputs, labels, classes, side and columns."""
         return fingerprint_data(
             self.inputs,
             self.labels,

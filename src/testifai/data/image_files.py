@@ -123,7 +123,6 @@ def local_images(folder: Path, *, links: bool = False) -> Images:
 
 
 def has_images(folder: Path) -> bool:
-    """Return True if a folder, or a folder directly in it, has an image."""
     below = []
     for name, is_image in _entries(folder):
         if is_image:

@@ -48,11 +48,9 @@ class LazyInputs(ABC):
         return None
 
     def hashes(self, rows: Rows) -> Hashes:
-        """Return the hashes of these rows."""
         return as_numbers(hash_bytes(self.read(row).data) for row in rows[:, None])
 
     def sample(self) -> bytes:
-        """Return the hashes of a sample of the rows."""
         return self.hashes(sampled(len(self))).astype("<u8").tobytes()
 
     def called(self, row: int) -> str:

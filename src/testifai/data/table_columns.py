@@ -32,7 +32,6 @@ class Column:
     spread: float = 0.0
 
     def word(self, number: float) -> str:
-        """Return the meaning of a number in this column."""
         if np.isnan(number):
             return "missing"
         return str(self.values[int(number)]) if self.values else f"{number:.6g}"

@@ -159,7 +159,6 @@ def is_frame(data: Any) -> bool:
 
 
 def read_columns(path: Path, most: int | None = None, max_bytes: int | None = None) -> dict[str, Raw]:
-    """Read the columns of a file, of at most the first `most` rows."""
     return _from_parquet(path, most, max_bytes) if path.suffix.lower() == ".parquet" else _from_cells(path, most)
 
 

@@ -145,7 +145,6 @@ class JsonlPart(TextsPart):
 
 
 def columns(kind: str, path: Path) -> Columns:
-    """Guess the columns of a file from its first line."""
     path = existing(path)
     with reading(path) as lines:
         if kind == "jsonl":

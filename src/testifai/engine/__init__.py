@@ -13,5 +13,3 @@ EXECUTORS = Registry(
         "ray": "testifai.engine.ray.executor:RayExecutor",
     },
 )
-
-__all__ = ["EXECUTORS"]

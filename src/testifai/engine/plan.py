@@ -19,7 +19,6 @@ CELLS = 64 << 20  # most bytes of such a table
 
 
 def most_inputs(tests: int) -> int:
-    """Return the number of inputs that the table of a piece may have."""
     return max(1, CELLS // max(1, tests))
 
 

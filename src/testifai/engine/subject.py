@@ -44,7 +44,6 @@ class Movement:
         return self.perturbation.apply_outlines(given, self.severity, size, **self._draws(numbers))
 
     def places(self, size: tuple[int, int], numbers: NDArray[np.intp]) -> Iterator[PixelPlaces]:
-        """Return, image by image, the position that each pixel shows after the step."""
         return self.perturbation.places(self.severity, size, **self._draws(numbers))
 
     def _draws(self, numbers: NDArray[np.intp]) -> Record:

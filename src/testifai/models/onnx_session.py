@@ -22,16 +22,10 @@ from testifai.support.types import Array, Record
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
+_NUMPY_NAMES = {"float": "float32", "double": "float64", "string": "object"}
 DTYPES = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(uint8)": np.uint8,
-    "tensor(int8)": np.int8,
-    "tensor(int32)": np.int32,
-    "tensor(int64)": np.int64,
-    "tensor(bool)": np.bool_,
-    "tensor(string)": np.object_,
+    f"tensor({name})": np.dtype(_NUMPY_NAMES.get(name, name))
+    for name in ("float", "double", "float16", "uint8", "int8", "int32", "int64", "bool", "string")
 }
 _FLOATS = ("tensor(float)", "tensor(float16)", "tensor(double)")
 _INTEGERS = ("tensor(int64)", "tensor(int32)")
@@ -100,7 +94,7 @@ class OnnxFile(Model):
             raise InputError(
                 f"model: {self.name}: input type {self._input.type} is not accepted; {', '.join(DTYPES)} are"
             )
-        self.input_shape, self.input_dtype = sizes(self._input), np.dtype(DTYPES[self._input.type])
+        self.input_shape, self.input_dtype = sizes(self._input), DTYPES[self._input.type]
 
     @property
     def fingerprint(self) -> str:
@@ -144,7 +138,6 @@ def infer(session: InferenceSession, names: Sequence[str], ready: Array, name: s
 
 
 def run(session: InferenceSession, names: Sequence[str], inputs: Mapping[str, Array], failed: str) -> list[Array]:
-    """Return the named outputs; an exception becomes an InputError that starts with `failed`."""
     try:
         return [np.asarray(made) for made in session.run(list(names), dict(inputs))]
     except Exception as error:  # onnxruntime's exceptions have no common base of their own

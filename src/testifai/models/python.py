@@ -122,16 +122,12 @@ class PythonModelPart(ModelPart):
 
     def load(self, folder: Path) -> Model:
         options = self.told()
-        return from_path(options.pop("python"), folder=folder, **options)
+        path = options.pop("python")
+        function = user_code.import_object(path, folder=folder, field="model.python")
+        if is_estimator(function):
+            from testifai.models.sklearn import SklearnModel
 
-
-def from_path(path: str, *, folder: str | Path | None = None, **options: Any) -> Model:
-    """Import the model "pkg.module:name"; options are those of `PythonModel`, or `batch_size` of an estimator."""
-    function = user_code.import_object(path, folder=folder, field="model.python")
-    if is_estimator(function):
-        from testifai.models.sklearn import SklearnModel
-
-        if unknown := [option for option in options if option != "batch_size"]:
-            raise InputError(f"model.{unknown[0]}: is for functions; what an object predicts is told by itself")
-        return SklearnModel(function, **options)
-    return PythonModel(function, **{"name": path, **options})
+            if unknown := [option for option in options if option != "batch_size"]:
+                raise InputError(f"model.{unknown[0]}: is for functions; what an object predicts is told by itself")
+            return SklearnModel(function, **options)
+        return PythonModel(function, **{"name": path, **options})

@@ -17,8 +17,6 @@ IGNORED_SHARE = 0.5  # least share of a found box that lies within an optional o
 
 @dataclass(frozen=True)
 class Matched:
-    """Pairs of rows (found, expected), rows of boxes found wrongly, and rows of expected boxes not found."""
-
     pairs: tuple[tuple[int, int], ...]
     wrong: tuple[int, ...]
     missed: tuple[int, ...]

@@ -38,7 +38,6 @@ class ActorRequest:
     gpus: float = 0.0
 
     def fitting(self, resources: dict[str, float]) -> int:
-        """Return the number of actors on a cluster with these resources."""
         needs = {name: each for name, each in (("CPU", self.cpus), ("GPU", self.gpus)) if each}
         fit = min(int(resources.get(name, 0) / each + 1e-9) for name, each in needs.items())
         if fit < (self.actors or 1):

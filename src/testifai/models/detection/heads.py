@@ -158,6 +158,5 @@ def cells(canvas: Size) -> int:
 
 
 def corners(boxes: Array) -> Array:
-    """Return boxes given by centre and size as corners."""
     centre, half = boxes[..., :2], boxes[..., 2:] / 2
     return np.concatenate([centre - half, centre + half], axis=-1)

@@ -208,7 +208,6 @@ def read_json(path: Path) -> Any:
 
 
 def fingerprint(folder: Path, parts: Sequence[str] = ("",)) -> str:
-    """Return a hash of the files of a folder, and of the named folders in it, that can change the outputs."""
     files: dict[str, Path] = {}
     for part in parts:
         inside = sorted(Path(folder, part).iterdir()) if Path(folder, part).is_dir() else []
