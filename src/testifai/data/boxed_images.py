@@ -48,7 +48,6 @@ def _boxed_images(
     return Data(files, pack(boxes), None if classes is None else tuple(classes), name)
 
 
-# The lists of a COCO file, and the keys that the entries of each need.
 _LISTS = {
     "images": ("id", "file_name"),
     "annotations": ("image_id", "category_id", "bbox"),

@@ -92,7 +92,6 @@ _WITHIN: dict[str, dict[int, str]] = {
     "tensor": {TENSOR_EXTERNAL: "entry"},
     "entry": {},
 }
-# Operators that draw random numbers each time they run.
 RANDOM = frozenset({
     "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli",
 })  # fmt: skip

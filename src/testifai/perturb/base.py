@@ -485,7 +485,8 @@ class Perturbation:
         same_kind = is_tensor(result) if is_tensor(batch) else isinstance(result, np.ndarray)
         if not same_kind:
             raise InputError(f"{wrong} {kind(result)}; expected {'a tensor' if is_tensor(batch) else 'an array'}")
-        if all(one.is_floating_point() if is_tensor(one) else one.dtype.kind == "f" for one in (result, batch)):
+        both: tuple[Any, Any] = (result, batch)
+        if all(one.is_floating_point() if is_tensor(one) else one.dtype.kind == "f" for one in both):
             # Draws are float64, also for float32 inputs.
             result = result.to(batch.dtype) if is_tensor(batch) else result.astype(batch.dtype, copy=False)
         if result.shape != batch.shape or result.dtype != batch.dtype:

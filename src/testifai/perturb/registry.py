@@ -18,7 +18,6 @@ BUILT_IN = {
     suite: f"testifai.perturb.{suite}"
     for suite in ("classic", "cifar_c", "cure", "deeptest", "imagenet_c", "mnist_c", "tabular", "text")
 }
-# Second names of built-in perturbations.
 ALIASES = {"classic.noise": "classic.gaussian_noise", "classic.darken": "classic.brightness"}
 # Other packages have entry points in this group: the suite's name, and the module that registers it.
 SUITES = Registry("suite", "testifai.perturbations", BUILT_IN)

@@ -90,7 +90,6 @@ class YoloX(_Rows):
         # Some are exported with decoded boxes: no logarithm of a size is as large as a size in pixels.
         if boxes.size and boxes[..., 2:].max() > np.log(4 * max(canvas)):
             return boxes
-        # column, row and stride of each cell of the three grids
         cell = [(x, y, s) for s in STRIDES for y in range(canvas[0] // s) for x in range(canvas[1] // s)]
         grid, stride = np.split(np.array(cell, np.float32), [2], axis=1)
         centre = (boxes[..., :2] + grid) * stride

@@ -292,7 +292,6 @@ def line_blur(images: Images, degrees: Tensor, length: float, sigma: float) -> I
     # Row k of the band has the weights that begin `width − 1 − k` before their first: columns are reversed.
     band = constant(weights, images.device)[angles].unfold(1, long, 1).transpose(1, 2)
     blurred = torch.bmm(sheared.reshape(len(images), channels * tall, long), band)
-    # And back, into the order of the images.
     rows = _count(height, images)[:, None] + (above - shift[:, :width])[:, None]
     places = (rows * width + _count(width, images).flip(0))[..., None] + _count(channels, images) * (tall * width)
     pixels = blurred.reshape(len(images), -1).gather(1, places.reshape(len(images), -1))
