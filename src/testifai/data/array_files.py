@@ -318,7 +318,6 @@ def _cifar_files(path: Path | list[Path], split: str | None) -> list[Path]:
 
 
 def _count_classes(files: Sequence[Path]) -> int:
-    """10 or 100 classes, whichever divides the sizes of the files into whole images."""
     sizes = [file.stat().st_size for file in files]
     fitting = [count for count, extra in _LABEL_BYTES.items() if all(size % (extra + _PIXELS) == 0 for size in sizes)]
     if len(fitting) == 2:

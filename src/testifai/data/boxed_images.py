@@ -30,7 +30,6 @@ OVERHANG = 2.0  # pixels that a box may reach over the edge of its image, as ann
 def _boxed_images(
     folder: Path, names: Sequence[str], boxes: Sequence[Boxes], classes: Sequence[str] | None, name: str
 ) -> Data:
-    """The data set of these images, with boxes clipped at their edges."""
     files = photographs(Listed(folder, names))
     sizes = files.sizes(np.arange(len(names)))
     for image, rows, (height, width) in zip(names, boxes, sizes.tolist(), strict=True):

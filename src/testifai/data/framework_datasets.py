@@ -216,8 +216,6 @@ def _part(item: Any, at: Any) -> Any:
 
 
 class ObjectInputs(LazyInputs):
-    """The inputs of a data set object, read lazily."""
-
     def __init__(self, item: Callable[[int], Any], length: int, first: Any) -> None:
         self._item = item
         array = as_input(first, "item 0")

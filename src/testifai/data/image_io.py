@@ -139,7 +139,6 @@ def _jpeg(head: bytes) -> tuple[int, int]:
 
 
 def _tiff(head: bytes) -> tuple[int, int]:
-    """The size in the first directory, whose numbers have two or four bytes."""
     order = "<" if head[:1] == b"I" else ">"
     start = struct.unpack_from(order + "I", head, 4)[0]
     found: dict[int, int] = {}

@@ -93,8 +93,6 @@ class LazyInputs(ABC):
 
 
 class MappedInputs(LazyInputs):
-    """An array in a memory-mapped file."""
-
     def __init__(
         self, path: Path, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...], *, fortran: bool = False
     ) -> None:

@@ -216,7 +216,6 @@ def _label(row: Record, name: str, where: str) -> Any:
 
 
 def _alike(labels: list[Any], path: Path) -> list[Any]:
-    """Labels of one kind; words that are numbers become numbers, as in a CSV file."""
     kinds = {str if isinstance(one, str) else frozenset if isinstance(one, frozenset) else float for one in labels}
     if len(kinds) > 1:
         raise InputError(f"data: {path.name}: labels are numbers on some lines and words or lists on others")

@@ -36,7 +36,6 @@ class Work:
         return np.sort(self.places)
 
     def asked(self) -> int:
-        """Return the number of trials, including those already measured."""
         if isinstance(self.places, list):
             return sum(map(len, self.places))
         return len(self.configurations) * len(self.places)

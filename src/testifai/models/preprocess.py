@@ -152,7 +152,6 @@ class Preprocess:
         return (None if (divisor == 1).all() else divisor), (None if (shift == 0).all() else shift)
 
     def _spread(self, values: Array, shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> Array:
-        """Return one value per channel, in the shape that multiplies the arranged batch."""
         values = values.astype(self.dtype)
         if len(values) == 1:
             return values.reshape(())

@@ -94,10 +94,7 @@ def contains(corners: Corners, x: NDArray[np.floating], y: NDArray[np.floating])
 
 
 def seen(outlines: list[Corners], across: NDArray[np.floating], down: NDArray[np.floating]) -> list[Corners]:
-    """The outlines of the pixels that show a place within each; empty if no pixel does.
-
-    `across` and `down` are the place that each pixel shows. They may fold the image and have no inverse.
-    """
+    """The outlines of the pixels that show a place within each, empty if none does; places may fold the image."""
     return [_around_pixels(corners, across, down) if len(corners) else corners for corners in outlines]
 
 

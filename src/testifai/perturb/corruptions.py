@@ -229,11 +229,7 @@ def saturate(ops: ModuleType, images: Images, parameter: tuple[float, float], rn
 
 @functools.cache
 def _disc_weight(radius: float, softness: float) -> float:
-    """The total weight of the published disc.
-
-    Its edge is softened in a frame of ±8 or ±radius pixels, mirrored at the frame: a disc that fills the frame gains
-    a little more than 1 %, as in the benchmark's images.
-    """
+    """The total weight of the published disc, softened in a mirrored frame: one that fills it gains about 1 %."""
     reach = max(8, math.ceil(radius))
     squares = np.arange(-reach, reach + 1) ** 2
     disc = (squares[:, None] + squares <= radius**2).astype(float)
@@ -301,7 +297,6 @@ def _colour(colour: tuple[float, float, float], images: Images) -> tuple[float, 
 
 
 def _by_channel(ops: ModuleType, images: Images, change: Callable[[Layer, int], Layer]) -> Images:
-    """Images whose channels, each as a layer, are changed by f(layer, channel)."""
     made = ops.zeros(images, images.shape)
     for channel in range(images.shape[-1]):
         made[..., channel] = change(ops.floats(images[..., channel]), channel)

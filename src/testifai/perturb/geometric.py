@@ -34,7 +34,7 @@ DisplacementPlan = Callable[[ModuleType, Parameter, Draws, int, int], tuple[Laye
 def affine_perturbation(
     name: str, severities: Sequence[Parameter], *, border: int = 0, levels: tuple[float, float] | None = None
 ) -> Callable[[AffinePlan], Perturbation]:
-    """Register an affine plan as a perturbation of images and their boxes; outside is the grey level `border`."""
+    """Register an affine plan for images and their boxes; outside is the grey level `border`."""
 
     def register(plan: AffinePlan) -> Perturbation:
         @image_perturbation(name, severities, shows=_AffinePlaces(plan), levels=levels, slab=GROUPED)
@@ -79,8 +79,6 @@ def turn(radians: float, height: int, width: int) -> Floats:
 
 
 class _AffinePlaces:
-    """`shows` of an affine plan, with exact corners of outlines."""
-
     def __init__(self, plan: AffinePlan) -> None:
         self.plan = plan
 

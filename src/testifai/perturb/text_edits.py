@@ -208,10 +208,7 @@ def _edited(text: str, made: list[Edit]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Edits:
-    """The edits of each text by one perturbation at one severity.
-
-    If both texts of pairs are edited, `made` has two entries for each input.
-    """
+    """The edits of each text by one perturbation and severity; `made` has two entries per pair if both are edited."""
 
     name: str
     asked: int

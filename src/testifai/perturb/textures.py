@@ -52,7 +52,6 @@ def plasma(ops: ModuleType, rng: Draws, height: int, width: int, decay: float, s
 
 
 def _noise(ops: ModuleType, words: Layer, shapes: list[tuple[int, int]], decay: float) -> Iterator[Layer]:
-    """Yield the random parts of the three new points of each cell, level by level."""
     amplitude, used = 1.0, 0
     for rows, columns in shapes:
         count = 3 * rows * columns

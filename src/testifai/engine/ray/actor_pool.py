@@ -154,7 +154,6 @@ class ActorPool:
         return expected | {seat.loaded: seat for seat in self._seats if not seat.ready}
 
     def _take(self, seat: _Seat, answer: Reference, again: deque[Task]) -> tuple[Task, Answer] | None:
-        """Return a task with its answer, None for other messages."""
         try:
             if answer == seat.loaded:
                 self._check_loaded(seat)
@@ -187,7 +186,6 @@ class ActorPool:
         seat.ready = True
 
     def _replace(self, seat: _Seat, again: deque[Task], error: BaseException) -> None:
-        """Queue the tasks of a lost actor again, and start another one."""
         self._dismiss(seat)
         self._seats.remove(seat)
         again += seat.tasks.values()

@@ -234,7 +234,6 @@ def choose(
     least: float,
     overlap: float | None,
 ) -> Boxes:
-    """Return the best boxes of an image, in its pixels, with a score of at least `least`; suppressed by `overlap`."""
     likely = np.flatnonzero(scores.max(axis=1) >= least)
     row, label = np.nonzero(scores[likely] >= least)
     row = likely[row]

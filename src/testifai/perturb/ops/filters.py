@@ -63,8 +63,6 @@ def line_blur(images: Images, degrees: ArrayLike, length: float, sigma: float) -
 
 
 class _Line(NamedTuple):
-    """How to blur images of one size along one line."""
-
     shear: NDArray[np.intp]  # (rows, width + taps - 1): flat pixels, in which lines of the angle are rows
     band: NDArray[np.float32]  # (width + taps - 1, width): the blur of a row as a matrix
     weights: NDArray[np.float32]  # (1, taps)
@@ -193,10 +191,7 @@ def reflected(places: NDArray[np.intp], side: int, border: str) -> NDArray[np.in
 
 
 def _blurred_small(images: Images, down: _Gaussian, across: _Gaussian) -> Images:
-    """Two matrix products, both exact: in between, numbers are rounded to eighths of a level.
-
-    Pixels of 8 bits times weights of 16 bits fit a float32, and so do eighths (11 bits) times weights of 13.
-    """
+    """Two exact products: 8 bits times weights of 16 fit a float32, then eighths of a level (11 bits) times 13."""
     count, height, width, channels = images.shape
     eighths, whole = 8 * _band(down, 16), _band(across, 13) / 8
     result = np.empty(images.shape, dtype=np.uint8)

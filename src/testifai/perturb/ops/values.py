@@ -134,7 +134,6 @@ def saturation_stretches(factor: float, offset: float) -> NDArray[np.float32]:
 
 
 def _recoloured(images: Images, change: Callable[[list[Images]], None]) -> Images:
-    """Colour images after a change, in place, of their three planes."""
     height, width, channels = images.shape[1:]
     result = np.empty(images.shape, dtype=np.uint8)
     for part in slabs(0, len(images), height * width * channels, _COLOURS):
