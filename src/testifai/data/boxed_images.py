@@ -92,9 +92,8 @@ class CocoPart(FilePart):
                 known = f"{', '.join(f'{one!r:.80}' for one in list(number)[:12])}{' …' if len(number) > 12 else ''}"
                 raise InputError(f"{where}.category_id: expected one of {known}, got {category!r:.80}")
             left, top, width, height = _bbox(one["bbox"], where)
-            counts = float(not one.get("iscrowd"))
-            box = [left, top, left + width, top + height, counts, float(number[category])]
-            found[places[image]].append(box)
+            counts, label = float(not one.get("iscrowd")), float(number[category])
+            found[places[image]].append([left, top, left + width, top + height, counts, label])
         if not any(found):
             raise InputError(
                 f"data: {file} holds no boxes; to compare with what is found on clean images, name their folder: "

@@ -202,9 +202,9 @@ def resize(
     coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor", **_unused: object,
 ) -> Tensor:  # fmt: skip
     """Repeat pixels by integer factors, as upsampling layers do."""
-    factors = (
-        [new / old for new, old in zip(_listed(sizes), x.shape, strict=True)] if sizes is not None else _listed(scales)
-    )
+    factors = _listed(scales)
+    if sizes is not None:
+        factors = [new / old for new, old in zip(_listed(sizes), x.shape, strict=True)]
     # With these, pixels are repeated; other pairs shift them.
     kind = (mode, coordinate_transformation_mode, nearest_mode.partition("_")[0])
     repeats = kind in [("nearest", "half_pixel", "round"), ("nearest", "asymmetric", "floor")]

@@ -62,9 +62,8 @@ def open_session(path: Path, threads: int, content: bytes | None = None) -> Infe
     if content is not None:  # external weights are still next to the model
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
     try:
-        return onnxruntime.InferenceSession(
-            path if content is None else content, options, providers=["CPUExecutionProvider"]
-        )
+        given = path if content is None else content
+        return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise InputError(f"model: {path} is not a usable ONNX model ({first_line(error)})") from None
 
@@ -261,11 +260,8 @@ def _find_features(name: str, nodes: Mapping[str, ValueInfo], wanted: str | None
         if wanted not in nodes:
             raise InputError(f"model: {name} has no output {wanted!r} for features; {suggest(wanted, nodes)}")
         return wanted
-    named = [
-        node
-        for node in nodes
-        if node != output and nodes[node].type in _FLOATS and any(word in node.lower() for word in _FEATURE_NAMES)
-    ]
+    floats = [node for node in nodes if node != output and nodes[node].type in _FLOATS]
+    named = [node for node in floats if any(word in node.lower() for word in _FEATURE_NAMES)]
     return named[0] if len(named) == 1 else None
 
 

@@ -133,15 +133,12 @@ def looked_up(mask: Array, places: Places, void: int) -> Array:
 def through(first: Places, then: Places) -> Places:
     """The places that pixels show after `first` and `then`: maps looked up step by step would drift by half pixels."""
     x, y = (np.asarray(place - 0.5, np.float32) for place in then)  # of pixel centres
-    found = [
-        cv2.remap(
-            np.ascontiguousarray(place, np.float32), x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
-        ).astype(np.float64)
-        for place in first
-    ]
     height, width = x.shape
     outside = (x < -0.5) | (x > width - 0.5) | (y < -0.5) | (y > height - 0.5)
-    return np.where(outside, np.nan, found[0]), np.where(outside, np.nan, found[1])
+    planes = (np.ascontiguousarray(place, np.float32) for place in first)
+    found = (cv2.remap(plane, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE) for plane in planes)
+    across, down = (np.where(outside, np.nan, place.astype(np.float64)) for place in found)
+    return across, down
 
 
 def check_masks(masks: ArrayLike, void: int) -> Array:

@@ -219,9 +219,8 @@ def open_network(folder: Path, kind: str, optional: str) -> Module:
     """Open a folder's network as a class of transformers; parameters named `optional…` may be missing."""
     try:
         with offline() as transformers, _silent(transformers):
-            module, info = getattr(transformers, kind).from_pretrained(
-                folder, **LOCAL, weights_only=True, output_loading_info=True
-            )
+            options = {**LOCAL, "weights_only": True, "output_loading_info": True}
+            module, info = getattr(transformers, kind).from_pretrained(folder, **options)
     except InputError:  # not installed
         raise
     except Exception as error:  # the library has no exception of its own

@@ -24,9 +24,8 @@ def canny(grey: Images, low: float, high: float) -> Images:
 
 def distance(edges: Images, most: float) -> NDArray[np.float32]:
     """Distance in pixels to the nearest edge pixel (not 0), at most `most`: Borgefors (1986), 5×5 chamfer mask."""
-    away: NDArray[np.float32] = np.stack(
-        [cv2.distanceTransform(image, cv2.DIST_L2, 5) for image in (edges == 0).view(np.uint8)]
-    )
+    free = (edges == 0).view(np.uint8)
+    away: NDArray[np.float32] = np.stack([cv2.distanceTransform(image, cv2.DIST_L2, 5) for image in free])
     return np.minimum(away, np.float32(most), out=away)
 
 
