@@ -107,9 +107,8 @@ class CocoPart(FilePart):
                 f"{outside[:200]!r}; copy the image there, under a relative name without '..'"
             )
         boxes: list[Boxes] = [np.array(rows, np.float32).reshape(-1, COLUMNS) for rows in found]
-        classes = [
-            _text(categories[by_id[one]]["name"], f"data: {file.name}: category {one!r}: name") for one in number
-        ]
+        called = {one: categories[by_id[one]]["name"] for one in number}
+        classes = [_text(name, f"data: {file.name}: category {one!r}: name") for one, name in called.items()]
         folder = _coco_images(file, names, images)
         for name in names:
             check_inside(folder, name, links=links)

@@ -105,10 +105,7 @@ class _Items:
         self.image = _part(first, self.at)
         for row in range(min(READ_TWICE, len(given))):
             read_twice = [_part(self._item(row), self.at) for _ in range(2)]
-            once, again = (
-                one if isinstance(one, str) else as_input(one, f"item {row}").tobytes() for one in read_twice
-            )
-            if once != again:
+            if len({one if isinstance(one, str) else as_input(one, f"item {row}").tobytes() for one in read_twice}) > 1:
                 raise InputError(
                     f"data: item {row} of {type(given).__name__} is another each time it is read; hand over the data "
                     "set without random transforms"

@@ -92,9 +92,8 @@ def _typo(text: str, shadow: str, place: Place, draw: float) -> str:
             letters[number] = near[int(rest * len(near))]
             return "".join(letters)
     if kind <= 1:
-        pairs = [
-            n for n in own if n + 1 < len(letters) and letters[n + 1][0].isalnum() and letters[n] != letters[n + 1]
-        ]
+        before = [number for number in own if number + 1 < len(letters)]
+        pairs = [n for n in before if letters[n + 1][0].isalnum() and letters[n] != letters[n + 1]]
         if pairs:
             number, _ = _choice(pairs, draw)
             letters[number : number + 2] = letters[number + 1], letters[number]

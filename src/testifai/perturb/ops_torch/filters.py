@@ -139,11 +139,8 @@ def gaussian(
     values: Tensor, sigma: float | tuple[float, float], truncate: float = 4.0, border: str = "nearest"
 ) -> Tensor:
     choice("border", border, ("nearest", "mirror"))
-    down, across = sigma if isinstance(sigma, tuple) else (sigma, sigma)
-    rows, columns = (
-        _gaussian_matrix(float(one), float(truncate), side, border)
-        for one, side in zip((down, across), values.shape[1:3], strict=True)
-    )
+    sides = zip(sigma if isinstance(sigma, tuple) else (sigma, sigma), values.shape[1:3], strict=True)
+    rows, columns = (_gaussian_matrix(float(one), float(truncate), side, border) for one, side in sides)
     if values.dtype == torch.uint8:
         return _rounded(_products(_planes(values), [(rows, columns)]))
     # Sums of floats are not exact, but are rounded away with the lower half of a float64.

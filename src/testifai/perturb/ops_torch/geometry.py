@@ -107,9 +107,8 @@ def _between(layer: Tensor, places: NDArray[np.floating], axis: int) -> Tensor:
     inside = np.clip(places, 0, last)
     first = np.floor(inside).astype(np.int64)
     share = (inside - first).astype(np.float32)
-    before, after = (
-        layer.index_select(axis, constant(pixels, layer.device)) for pixels in (first, np.minimum(first + 1, last))
-    )
+    both = (constant(pixels, layer.device) for pixels in (first, np.minimum(first + 1, last)))
+    before, after = (layer.index_select(axis, pixels) for pixels in both)
     return before + constant(share[:, None] if axis == 1 else share, layer.device) * (after - before)
 
 
