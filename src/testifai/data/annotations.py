@@ -47,7 +47,6 @@ def areas(boxes: NDArray[np.floating]) -> Floats:
 
 
 def intersections(one: NDArray[np.floating], other: NDArray[np.floating]) -> Floats:
-    """Return the common area of each box of `one` with each of `other`."""
     left, top, right, bottom = np.asarray(one, np.float64)[:, :4].T[:, :, None]
     other_left, other_top, other_right, other_bottom = np.asarray(other, np.float64)[:, :4].T[:, None, :]
     across = np.minimum(right, other_right) - np.maximum(left, other_left)
@@ -74,7 +73,6 @@ ACCEPTED = "{'boxes': rows (x1, y1, x2, y2) in pixels, 'labels': class numbers f
 
 
 def are_records(given: Any) -> bool:
-    """Return True for a list of one mapping per image."""
     return isinstance(given, list | tuple) and bool(given) and all(isinstance(one, Mapping) for one in given)
 
 

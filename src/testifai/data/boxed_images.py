@@ -157,7 +157,6 @@ def _text(value: object, where: str) -> str:
 
 
 def _coco_files(folder: Path) -> list[Path]:
-    """The COCO files in a folder, or in the folder `annotations` in it."""
     candidates = [*sorted(folder.glob("*.json")), *sorted(folder.glob("annotations/*.json"))]
     return [file for file in candidates if _is_coco(file)]
 

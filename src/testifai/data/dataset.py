@@ -81,7 +81,6 @@ class Data:
         return len(self.inputs)
 
     def sizes(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Height and width of images, a row each."""
         inputs = self.inputs
         if isinstance(inputs, LazyInputs):
             return inputs.sizes(rows)
@@ -250,11 +249,7 @@ Classes = Sequence[str] | Mapping[str, int | str] | None
 
 
 def numbered(data: Data, classes: Classes) -> Data:
-    """Return the data with labels numbered as the outputs of the model.
-
-    A list names the outputs in their order: classes of the data are found in it by name, and numeric labels get these
-    names. A table has the output, or its name, for each class of the data.
-    """
+    """Number labels as the outputs, which a list names in their order and a table assigns to the data's classes."""
     if classes is None:
         return data
     if data.labels is None or data.labels.ndim != 1 or data.labels.dtype.kind not in "iu":

@@ -21,7 +21,6 @@ PICTURES = (".png", ".jpg", ".jpeg")
 
 
 def read_image(path: Path) -> Image:
-    """An image file as 8-bit RGB or grey."""
     try:
         data = np.frombuffer(path.read_bytes(), dtype=np.uint8)
     except OSError as error:

@@ -54,7 +54,6 @@ class LazyInputs(ABC):
         return self.hashes(sampled(len(self))).astype("<u8").tobytes()
 
     def called(self, row: int) -> str:
-        """Return the name of an input for messages."""
         return f"row {row}"
 
     def note(self, rows: Rows, found: Hashes) -> None:
@@ -75,7 +74,6 @@ class LazyInputs(ABC):
         return self.shape[0]
 
     def sizes(self, rows: Rows) -> NDArray[np.intp]:
-        """Height and width of images at these rows."""
         return np.tile(np.array(self.shape[1:3], np.intp), (len(rows), 1))
 
     def __getitem__(self, key: Any) -> Any:
@@ -106,7 +104,6 @@ class MappedInputs(LazyInputs):
 
     @classmethod
     def of(cls, array: np.memmap[Any, Any]) -> MappedInputs:
-        """Read the same file as a whole array that NumPy has mapped."""
         fortran = array.flags.f_contiguous and not array.flags.c_contiguous
         return cls(Path(str(array.filename)), array.dtype, array.offset, array.shape, fortran=fortran)
 

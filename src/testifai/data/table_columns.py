@@ -50,7 +50,6 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def places(self, names: Iterable[str]) -> NDArray[np.intp]:
-        """Return the positions of columns by name, or raise InputError."""
         known = {name: place for place, name in enumerate(self.names)}
         found = []
         for name in names:

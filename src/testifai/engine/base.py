@@ -91,7 +91,6 @@ class BatchSize:
 
 
 def input_bytes(data: Data) -> int:
-    """Return the (mean) size of an input in memory."""
     if are_images(data.inputs):
         return sum(image.nbytes for image in data.inputs) // len(data.inputs)
     if isinstance(data.inputs, list):
@@ -117,8 +116,6 @@ class Job(Protocol[TaskIn, AnswerOut]):
 
 
 class Workers(ABC):
-    """Threads or processes that run jobs."""
-
     @abstractmethod
     def map(
         self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False

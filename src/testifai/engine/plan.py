@@ -85,7 +85,6 @@ class Work:
                 yield places, table
 
     def with_clean(self) -> Work:
-        """Return this work and the clean test on all its inputs."""
         everything = self.union()
         rest = self.configurations != 0
         if not isinstance(self.places, list) and not rest.all():

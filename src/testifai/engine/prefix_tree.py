@@ -90,8 +90,6 @@ class _Found:
 
 @dataclass(frozen=True)
 class Waiting(Generic[Held]):
-    """Perturbed inputs that wait for the model, with the test and place of each."""
-
     configurations: Ids
     places: Places
     inputs: Held

@@ -46,7 +46,6 @@ def convolution(
     x: Tensor, weight: Tensor, bias: Tensor | None, strides: list[int], padding: list[int], dilations: list[int],
     group: int,
 ) -> Tensor:  # fmt: skip
-    """Return the convolution of x (N, C, …) with weights (O, C / group, …)."""
     if group == 1 and set(dilations) == {1} and _small(x, weight) and (kernel := _kernel()) is not None:
         made: Tensor = kernel(x, weight, weight.new_zeros(len(weight)) if bias is None else bias, strides, padding)
         return made

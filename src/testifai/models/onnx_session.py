@@ -204,7 +204,6 @@ class GraphOutputs:
         return cls(found, _find_features(name, nodes, features, found), kind, classes)
 
     def flat(self, outputs: Array) -> Array:
-        """Return labels in a column as (N,), other outputs unchanged."""
         return outputs[:, 0] if self.kind == "labels" and outputs.ndim == 2 else outputs
 
 

@@ -35,7 +35,6 @@ class Outline:
         return cls(np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]], np.float64))
 
     def moved(self, corners: Corners, size: Size) -> Outline:
-        """Return the outline with moved corners, clipped at the edges of the image."""
         inside = cut(corners, size)
         whole = area(corners)
         return Outline(inside, self.left * area(inside) / whole if whole > NO_AREA else 0.0)

@@ -110,8 +110,6 @@ def _bytes(batch: Images) -> Images:
 
 
 class OnArrays:
-    """The primitives of smooth formulas for float images (N, H, W, C)."""
-
     @staticmethod
     def image_shape(images: Floats) -> tuple[int, int, int]:
         return images.shape[1], images.shape[2], images.shape[3]
@@ -137,6 +135,5 @@ def brighter(ops: Any, images: Term, share: Term) -> Term:
 
 
 def stretched(ops: Any, images: Term, factor: Term) -> Term:
-    """Differences from each channel's mean times a factor."""
     means = ops.channel_means(images)
     return (images - means) * factor + means

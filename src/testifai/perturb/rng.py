@@ -194,7 +194,6 @@ QUANTILES = (np.arange(WORDS) + 0.5) / WORDS  # the middle of each word's share 
 
 @lru_cache(maxsize=128)
 def normal(mean: float = 0.0, deviation: float = 1.0) -> NDArray[np.float32]:
-    """A normal number for each word."""
     return np.asarray(mean + deviation * ndtri(QUANTILES), np.float32)
 
 

@@ -111,8 +111,6 @@ MOST = 8  # edits, with two draws each: at most FEW
 
 
 class Edit(NamedTuple):
-    """A span of the original text and its replacement."""
-
     start: int
     end: int
     new: str
@@ -137,8 +135,6 @@ def pick(places: Sequence[Place], number: int, draws: Sequence[float]) -> list[P
 
 @dataclass(frozen=True)
 class Spans:
-    """Places at the matches of a pattern in a text's shadow."""
-
     pattern: re.Pattern[str]
 
     def __call__(self, text: str, shadow: str) -> list[Place]:
@@ -217,7 +213,6 @@ class Edits:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Number of edits of each input."""
         return np.asarray(self._by_text().sum(axis=1))
 
     @property

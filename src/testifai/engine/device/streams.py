@@ -90,7 +90,6 @@ class DeviceStreams:
             torch.cuda.synchronize(self.device)
 
     def free_bytes(self) -> int | None:
-        """Return the memory that a run may use, None if unknown."""
         if not self.cuda:
             return None
         free, _ = torch.cuda.mem_get_info(self.device)

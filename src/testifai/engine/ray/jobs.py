@@ -173,8 +173,6 @@ class Bundled:
 
 
 class Actor:
-    """One worker, which is given a job once, then task after task."""
-
     def __init__(self, folder: str, path: list[str]) -> None:
         # SIGTERM ends the process. Ray's handler would raise SystemExit in the user's code, as if that had.
         with suppress(ValueError):  # not in the main thread

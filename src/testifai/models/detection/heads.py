@@ -97,8 +97,6 @@ class YoloX(_Rows):
 
 
 class YoloV5(_Rows):
-    """Three decoded boxes for each cell."""
-
     name = "yolov5"
     anchors = 3
 

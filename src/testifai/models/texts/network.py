@@ -236,7 +236,6 @@ def open_network(folder: Path, kind: str, optional: str) -> Module:
 
 
 def _tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, bool]:
-    """Return the folder's tokenizer, and whether its network takes token types."""
     try:
         with offline() as transformers, _silent(transformers):
             found = transformers.AutoTokenizer.from_pretrained(folder, **LOCAL)

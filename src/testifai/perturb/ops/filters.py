@@ -152,7 +152,6 @@ class _Gaussian(NamedTuple):
 
 
 def bell(radius: int, sigma: float) -> Floats:
-    """Weights of a Gaussian at −radius … radius."""
     weights = np.exp(-0.5 * (np.arange(-radius, radius + 1) / max(sigma, 1e-9)) ** 2)
     return np.asarray(weights / weights.sum())
 

@@ -126,7 +126,6 @@ def _connected(strong: Tensor, weak: Tensor) -> Tensor:
 
 
 def _bits(masks: Tensor) -> Tensor:
-    """Masks as the bits of int32 numbers, 32 images in each."""
     images = pad(masks, (0, 0, 0, 0, 0, -len(masks) % 32)).reshape(-1, 32, *masks.shape[1:])
     return (images.int() << _places(masks)).sum(dim=1, dtype=torch.int32)
 
