@@ -19,7 +19,6 @@ NEED = {
         "src/testifai/perturb/ops_torch/*",
         "src/testifai/models/onnx_torch.py",
         "src/testifai/models/onnx_operators.py",
-        "src/testifai/models/convolution.py",
         "src/testifai/engine/device/*",
     ],
     "triton": ["src/testifai/perturb/ops_torch/kernels.py", "src/testifai/models/convolution_kernel.py"],

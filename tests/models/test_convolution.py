@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from testifai.models import convolution  # noqa: E402
+from testifai.models import onnx_operators  # noqa: E402
 
 SAME = """
 import torch
@@ -42,13 +42,13 @@ def test_the_kernel_by_the_interpreter():
 def test_torch_does_the_rest(bias):
     x, weight = torch.rand(2, 1, 6, 6), torch.rand(3, 1, 3, 3)
     told = torch.rand(3) if bias else None
-    made = convolution.convolution(x, weight, told, [1, 1], [1, 1], [1, 1], 1)
+    made = onnx_operators.convolution(x, weight, told, [1, 1], [1, 1], [1, 1], 1)
     assert torch.equal(made, torch.nn.functional.conv2d(x, weight, told, 1, 1))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA card")
 def test_the_kernel_on_a_card():
     x, weight = torch.rand(20, 1, 28, 28, device="cuda"), torch.rand(6, 1, 5, 5, device="cuda")
-    assert convolution._small(x, weight)
-    made = convolution.convolution(x, weight, None, [1, 1], [2, 2], [1, 1], 1)
+    assert onnx_operators._small(x, weight)
+    made = onnx_operators.convolution(x, weight, None, [1, 1], [2, 2], [1, 1], 1)
     torch.testing.assert_close(made, torch.nn.functional.conv2d(x.double(), weight.double(), padding=2).float())

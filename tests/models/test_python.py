@@ -8,7 +8,7 @@ import pytest
 
 from testifai import models
 from testifai.errors import InputError
-from testifai.models.python import PythonModel, from_path
+from testifai.models.python import PythonModel
 from testifai.support.user_code import import_object
 
 
@@ -88,10 +88,10 @@ def module(tmp_path):
 def test_named_in_a_spec(module, monkeypatch):
     before = list(sys.path)
     monkeypatch.setattr(sys, "path", list(before))
-    model = from_path("testifai_user_models:outer", folder=module, outputs="values")
+    model = models.load("python", "testifai_user_models:outer", folder=module, outputs="values")
     assert model(TABLE).tolist() == [0.0, 3.0]
     assert model.name == "testifai_user_models:outer"
-    assert from_path("testifai_user_models:Namespace.inner", folder=module)(TABLE).tolist() == [1.0, 4.0]
+    assert models.load("python", "testifai_user_models:Namespace.inner", folder=module)(TABLE).tolist() == [1.0, 4.0]
     loaded = models.load("python", "testifai_user_models:outer", folder=module, classes=4)
     assert loaded.classes == 4
     assert loaded.fingerprint == model.fingerprint
@@ -114,7 +114,7 @@ def test_named_in_a_spec(module, monkeypatch):
 )
 def test_names_that_lead_nowhere(module, path, message):
     with pytest.raises(InputError, match=message) as caught:
-        from_path(path, folder=module)
+        models.load("python", path, folder=module)
     assert "\n" not in str(caught.value)
 
 

@@ -10,7 +10,7 @@ from testifai.errors import InputError
 
 torch = pytest.importorskip("torch")
 
-from testifai.models.torch import TorchModel, load_torch  # noqa: E402
+from testifai.models.torch import TorchModel  # noqa: E402
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (4, 6, 5, 3), dtype=np.uint8)
@@ -115,7 +115,7 @@ def test_weights_are_loaded(factory, kind):
 
 
 def test_a_module_instead_of_a_factory(factory):
-    assert load_torch("testifai_nets:ready", folder=factory)(np.zeros((1, 3))).shape == (1, 2)
+    assert models.load("torch", "testifai_nets:ready", folder=factory)(np.zeros((1, 3))).shape == (1, 2)
 
 
 class Evil:

@@ -34,23 +34,19 @@ def pack(images: Sequence[Boxes], rows: int | None = None) -> Boxes:
 
 
 def are_boxes(array: Any) -> bool:
-    """Return True for an array of boxes on images."""
     return isinstance(array, np.ndarray) and array.ndim == 3 and array.shape[2] == COLUMNS and array.dtype.kind == "f"
 
 
 def unpack(packed: Boxes) -> Iterable[Boxes]:
-    """The boxes of each image."""
     return (image[image[:, CLASS] != NONE] for image in packed)
 
 
 def areas(boxes: NDArray[np.floating]) -> Floats:
-    """Return width times height of each box."""
     corners = np.asarray(boxes, np.float64)
     return np.asarray((corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1]))
 
 
 def intersections(one: NDArray[np.floating], other: NDArray[np.floating]) -> Floats:
-    """Return the common area of each box of `one` with each of `other`."""
     left, top, right, bottom = np.asarray(one, np.float64)[:, :4].T[:, :, None]
     other_left, other_top, other_right, other_bottom = np.asarray(other, np.float64)[:, :4].T[:, None, :]
     across = np.minimum(right, other_right) - np.maximum(left, other_left)
@@ -70,7 +66,6 @@ MOST_CLASSES = 2**15 - 1  # the highest class of a pixel: maps have two bytes pe
 
 
 def are_label_maps(array: Any) -> bool:
-    """Return True for an array of label maps."""
     return isinstance(array, np.ndarray) and array.ndim == 3 and array.dtype.kind in "iu"
 
 
@@ -78,7 +73,6 @@ ACCEPTED = "{'boxes': rows (x1, y1, x2, y2) in pixels, 'labels': class numbers f
 
 
 def are_records(given: Any) -> bool:
-    """Return True for a list of one mapping per image."""
     return isinstance(given, list | tuple) and bool(given) and all(isinstance(one, Mapping) for one in given)
 
 

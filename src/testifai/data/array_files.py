@@ -32,8 +32,6 @@ def _with_classes(inputs: Any, labels: Any, classes: Classes, name: str) -> Data
     return from_arrays(inputs, labels, classes, name=name)
 
 
-# -- npz --------------------------------------------------------------------------------------------------------------
-
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a zip member: the lengths of its name and of its extra field
 
 
@@ -150,8 +148,6 @@ def _choose_keys(
     raise InputError(f"data: {path}: which arrays are inputs and labels is not clear; set x and y (found: {found})")
 
 
-# -- IDX --------------------------------------------------------------------------------------------------------------
-
 _IDX_HEAD = 260  # bytes that hold any header
 _DTYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
@@ -224,15 +220,12 @@ def _read_idx(path: Path, max_bytes: int | None) -> Array | MappedInputs:
 
 
 def _unpacked(path: Path, most: int) -> bytes:
-    """The first bytes of a file that is packed with gzip."""
     try:
         with gzip.open(path) as file:
             return file.read(most)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"data: {path} cannot be unpacked ({error})") from None
 
-
-# -- CIFAR ------------------------------------------------------------------------------------------------------------
 
 _PIXELS = 3 * 32 * 32
 _LABEL_BYTES = {10: 1, 100: 2}
@@ -325,7 +318,6 @@ def _cifar_files(path: Path | list[Path], split: str | None) -> list[Path]:
 
 
 def _count_classes(files: Sequence[Path]) -> int:
-    """10 or 100 classes, whichever divides the sizes of the files into whole images."""
     sizes = [file.stat().st_size for file in files]
     fitting = [count for count, extra in _LABEL_BYTES.items() if all(size % (extra + _PIXELS) == 0 for size in sizes)]
     if len(fitting) == 2:

@@ -30,7 +30,6 @@ OVERHANG = 2.0  # pixels that a box may reach over the edge of its image, as ann
 def _boxed_images(
     folder: Path, names: Sequence[str], boxes: Sequence[Boxes], classes: Sequence[str] | None, name: str
 ) -> Data:
-    """The data set of these images, with boxes clipped at their edges."""
     files = photographs(Listed(folder, names))
     sizes = files.sizes(np.arange(len(names)))
     for image, rows, (height, width) in zip(names, boxes, sizes.tolist(), strict=True):
@@ -48,9 +47,6 @@ def _boxed_images(
     return Data(files, pack(boxes), None if classes is None else tuple(classes), name)
 
 
-# -- COCO -------------------------------------------------------------------------------------------------------------
-
-# The lists of a COCO file, and the keys that the entries of each need.
 _LISTS = {
     "images": ("id", "file_name"),
     "annotations": ("image_id", "category_id", "bbox"),
@@ -76,10 +72,7 @@ class CocoPart(FilePart):
 
     @staticmethod
     def read(path: Path, images: Path | None = None, links: bool = False) -> Data:
-        """Return the images that a COCO file names; classes are numbered from 0 in the order of their ids.
-
-        Finding a box that COCO marks as a crowd is optional.
-        """
+        """Number classes from 0 in the order of their ids; finding a box that COCO marks as a crowd is optional."""
         file = _coco_file(path)
         table = _read_json(file)
         listed = _rows(table, "images", file)
@@ -99,9 +92,8 @@ class CocoPart(FilePart):
                 known = f"{', '.join(f'{one!r:.80}' for one in list(number)[:12])}{' …' if len(number) > 12 else ''}"
                 raise InputError(f"{where}.category_id: expected one of {known}, got {category!r:.80}")
             left, top, width, height = _bbox(one["bbox"], where)
-            counts = float(not one.get("iscrowd"))
-            box = [left, top, left + width, top + height, counts, float(number[category])]
-            found[places[image]].append(box)
+            counts, label = float(not one.get("iscrowd")), float(number[category])
+            found[places[image]].append([left, top, left + width, top + height, counts, label])
         if not any(found):
             raise InputError(
                 f"data: {file} holds no boxes; to compare with what is found on clean images, name their folder: "
@@ -115,9 +107,8 @@ class CocoPart(FilePart):
                 f"{outside[:200]!r}; copy the image there, under a relative name without '..'"
             )
         boxes: list[Boxes] = [np.array(rows, np.float32).reshape(-1, COLUMNS) for rows in found]
-        classes = [
-            _text(categories[by_id[one]]["name"], f"data: {file.name}: category {one!r}: name") for one in number
-        ]
+        called = {one: categories[by_id[one]]["name"] for one in number}
+        classes = [_text(name, f"data: {file.name}: category {one!r}: name") for one, name in called.items()]
         folder = _coco_images(file, names, images)
         for name in names:
             check_inside(folder, name, links=links)
@@ -134,7 +125,6 @@ def _id(row: RecordLike, key: str, where: str) -> int | str:
 
 
 def _places(rows: Sequence[RecordLike], name: str, file: Path) -> dict[int | str, int]:
-    """The place of each row by its id."""
     places: dict[int | str, int] = {}
     for place, row in enumerate(rows):
         one = _id(row, "id", f"data: {file.name}: {name}[{place}]")
@@ -167,7 +157,6 @@ def _text(value: object, where: str) -> str:
 
 
 def _coco_files(folder: Path) -> list[Path]:
-    """The COCO files in a folder, or in the folder `annotations` in it."""
     candidates = [*sorted(folder.glob("*.json")), *sorted(folder.glob("annotations/*.json"))]
     return [file for file in candidates if _is_coco(file)]
 
@@ -237,9 +226,6 @@ def _coco_images(file: Path, names: Sequence[str], given: Path | None) -> Path:
     )
 
 
-# -- YOLO -------------------------------------------------------------------------------------------------------------
-
-
 class YoloPart(FilePart):
     """The folder that holds images/ and labels/ (or one folder of both), and what the classes are called."""
 
@@ -256,7 +242,6 @@ class YoloPart(FilePart):
 
     @classmethod
     def recognises(cls, path: Path) -> bool:
-        """Return True for a folder with images/ and labels/, and text files in the latter."""
         labels = path / "labels"
         return (path / "images").is_dir() and labels.is_dir() and next(labels.rglob("*.txt"), None) is not None
 

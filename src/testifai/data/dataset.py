@@ -35,10 +35,7 @@ class DataPart(Part):
 
     @classmethod
     def recognises(cls, path: Path) -> bool:
-        """Return True if this reader reads the file or folder, judging by its name and at most its first bytes.
-
-        Imports no large library. The path exists.
-        """
+        """Return True for an existing path that this reader reads, judging by its name and at most its first bytes."""
         return path.suffix.lower() in cls.suffixes and path.is_file()
 
     @abstractmethod
@@ -84,7 +81,6 @@ class Data:
         return len(self.inputs)
 
     def sizes(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Height and width of images, a row each."""
         inputs = self.inputs
         if isinstance(inputs, LazyInputs):
             return inputs.sizes(rows)
@@ -94,7 +90,6 @@ class Data:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of inputs, labels, classes, side and columns."""
         return fingerprint_data(
             self.inputs,
             self.labels,
@@ -254,11 +249,7 @@ Classes = Sequence[str] | Mapping[str, int | str] | None
 
 
 def numbered(data: Data, classes: Classes) -> Data:
-    """Return the data with labels numbered as the outputs of the model.
-
-    A list names the outputs in their order: classes of the data are found in it by name, and numeric labels get these
-    names. A table has the output, or its name, for each class of the data.
-    """
+    """Number labels as the outputs, which a list names in their order and a table assigns to the data's classes."""
     if classes is None:
         return data
     if data.labels is None or data.labels.ndim != 1 or data.labels.dtype.kind not in "iu":

@@ -87,7 +87,6 @@ def _is_loader(given: Any) -> bool:
 
 
 def _is_stream(given: Any) -> bool:
-    """Return True for a data set without random access."""
     named = any(one.__name__ in ("IterableDataset", "IterableDatasetDict") for one in type(given).__mro__)
     return named and not hasattr(given, "__len__")
 
@@ -106,10 +105,7 @@ class _Items:
         self.image = _part(first, self.at)
         for row in range(min(READ_TWICE, len(given))):
             read_twice = [_part(self._item(row), self.at) for _ in range(2)]
-            once, again = (
-                one if isinstance(one, str) else as_input(one, f"item {row}").tobytes() for one in read_twice
-            )
-            if once != again:
+            if len({one if isinstance(one, str) else as_input(one, f"item {row}").tobytes() for one in read_twice}) > 1:
                 raise InputError(
                     f"data: item {row} of {type(given).__name__} is another each time it is read; hand over the data "
                     "set without random transforms"
@@ -125,7 +121,6 @@ class _Items:
             raise InputError(f"data: item {row} cannot be read: {type(error).__name__}: {reason}") from error
 
     def inputs(self) -> Any:
-        """Texts as a list, other inputs lazily."""
         if isinstance(self.image, str):
             return [_part(self._item(row), self.at) for row in range(len(self.given))]
         return ObjectInputs(lambda row: _part(self._item(row), self.at), len(self.given), self.image)
@@ -170,7 +165,6 @@ class _Columns:
         return found
 
     def inputs(self) -> Any:
-        """Texts or pairs of texts, or images that are read lazily."""
         if all(self._kind(one) == "text" for one in self.chosen):
             columns = [list(self.given[one]) for one in self.chosen]
             return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
@@ -219,8 +213,6 @@ def _part(item: Any, at: Any) -> Any:
 
 
 class ObjectInputs(LazyInputs):
-    """The inputs of a data set object, read lazily."""
-
     def __init__(self, item: Callable[[int], Any], length: int, first: Any) -> None:
         self._item = item
         array = as_input(first, "item 0")

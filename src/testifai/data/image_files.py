@@ -57,7 +57,6 @@ class Listed:
         return map(self.__getitem__, range(len(self)))
 
     def sizes(self) -> Iterator[int]:
-        """Bytes of each file."""
         return (stat_of(file)[0] for file in self)
 
     def make_ready(self, places: Iterable[int]) -> None:
@@ -65,10 +64,7 @@ class Listed:
 
 
 class Fetched(Listed):
-    """Files of a remote folder: a path is that of a local copy, which is fetched on demand.
-
-    `about` has the version and the size of each file by name.
-    """
+    """Files of a remote folder, fetched on demand; `about` has the version and the size of each by name."""
 
     def __init__(self, folder: RemoteFolder, names: Sequence[str], about: Mapping[str, tuple[str, int | None]]) -> None:
         self.remote, self.names, self._about = folder, names, about
@@ -98,7 +94,6 @@ class Images:
 
 
 def remote_images(folder: RemoteFolder) -> Images:
-    """The images of a remote folder."""
     found = folder.listed()
     loose: list[str] = []
     by_class: dict[str, list[str]] = {}
@@ -128,7 +123,6 @@ def local_images(folder: Path, *, links: bool = False) -> Images:
 
 
 def has_images(folder: Path) -> bool:
-    """Return True if a folder, or a folder directly in it, has an image."""
     below = []
     for name, is_image in _entries(folder):
         if is_image:
@@ -139,7 +133,6 @@ def has_images(folder: Path) -> bool:
 
 
 def existing_folder(path: Path) -> Path:
-    """The path of a folder, or an InputError if there is none."""
     path = Path(path)
     if not path.is_dir():
         raise InputError(f"data: {path} is not a folder" if path.exists() else f"data: {path} does not exist")
@@ -190,10 +183,7 @@ class SizesDifferError(InputError):
 
 
 class ImageFiles(LazyInputs):
-    """Image files as a stack (N, H, W, 3) of RGB or (N, H, W) of grey images, uint8.
-
-    With `own_sizes`, a batch is a list of images (H, W, 3) of any size.
-    """
+    """Images as a stack (N, H, W, 3) of RGB or (N, H, W) of grey, uint8; with `own_sizes` as a list of any size."""
 
     def __init__(self, files: Listed, size: tuple[int, int] | None, color: str, *, own_sizes: bool = False) -> None:
         self.files, self.size, self.color = files, size, color

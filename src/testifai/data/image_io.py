@@ -21,7 +21,6 @@ PICTURES = (".png", ".jpg", ".jpeg")
 
 
 def read_image(path: Path) -> Image:
-    """An image file as 8-bit RGB or grey."""
     try:
         data = np.frombuffer(path.read_bytes(), dtype=np.uint8)
     except OSError as error:
@@ -51,7 +50,6 @@ def as_image(array: Array) -> NDArray[np.uint8] | None:
 
 
 def shrunk(image: Image, largest: int) -> Image:
-    """The image with at most `largest` pixels on its longer side."""
     scale = largest / max(image.shape[:2])
     if scale >= 1:
         return image
@@ -60,13 +58,7 @@ def shrunk(image: Image, largest: int) -> Image:
 
 
 def data_uri(image: Image, largest: int, lossless: int) -> str:
-    """Return a thumbnail, grey or RGB, as a data URI for HTML.
-
-    Images are shrunk to `largest` pixels on the longer side, and stored as JPEG if they have more than `lossless`.
-
-    >>> data_uri(np.zeros((28, 28), np.uint8), 192, 96)[:22]
-    'data:image/png;base64,'
-    """
+    """Return a thumbnail of at most `largest` pixels as a data URI for HTML; above `lossless` pixels as JPEG."""
     image = shrunk(image, largest)
     kind = "png" if max(image.shape[:2]) <= lossless else "jpeg"
     blue_first = image[..., ::-1] if image.ndim == 3 else image  # as OpenCV has it
@@ -94,11 +86,7 @@ _TIFF_WIDTH, _TIFF_HEIGHT, _TIFF_SHORT = 256, 257, 3
 
 
 def size(head: bytes) -> tuple[int, int] | None:
-    """Height and width of a PNG, JPEG, BMP, GIF, TIFF, WebP or PNM image from its header; None if unknown.
-
-    >>> size(b"GIF89a" + struct.pack("<HH", 640, 480))
-    (480, 640)
-    """
+    """Height and width of a PNG, JPEG, BMP, GIF, TIFF, WebP or PNM image from its header; None if unknown."""
     try:
         if head.startswith(b"\x89PNG\r\n\x1a\n"):
             width, height = struct.unpack_from(">II", head, 16)
@@ -150,7 +138,6 @@ def _jpeg(head: bytes) -> tuple[int, int]:
 
 
 def _tiff(head: bytes) -> tuple[int, int]:
-    """The size in the first directory, whose numbers have two or four bytes."""
     order = "<" if head[:1] == b"I" else ">"
     start = struct.unpack_from(order + "I", head, 4)[0]
     found: dict[int, int] = {}

@@ -48,15 +48,12 @@ class LazyInputs(ABC):
         return None
 
     def hashes(self, rows: Rows) -> Hashes:
-        """Return the hashes of these rows."""
         return as_numbers(hash_bytes(self.read(row).data) for row in rows[:, None])
 
     def sample(self) -> bytes:
-        """Return the hashes of a sample of the rows."""
         return self.hashes(sampled(len(self))).astype("<u8").tobytes()
 
     def called(self, row: int) -> str:
-        """Return the name of an input for messages."""
         return f"row {row}"
 
     def note(self, rows: Rows, found: Hashes) -> None:
@@ -77,7 +74,6 @@ class LazyInputs(ABC):
         return self.shape[0]
 
     def sizes(self, rows: Rows) -> NDArray[np.intp]:
-        """Height and width of images at these rows."""
         return np.tile(np.array(self.shape[1:3], np.intp), (len(rows), 1))
 
     def __getitem__(self, key: Any) -> Any:
@@ -95,8 +91,6 @@ class LazyInputs(ABC):
 
 
 class MappedInputs(LazyInputs):
-    """An array in a memory-mapped file."""
-
     def __init__(
         self, path: Path, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...], *, fortran: bool = False
     ) -> None:
@@ -110,7 +104,6 @@ class MappedInputs(LazyInputs):
 
     @classmethod
     def of(cls, array: np.memmap[Any, Any]) -> MappedInputs:
-        """Read the same file as a whole array that NumPy has mapped."""
         fortran = array.flags.f_contiguous and not array.flags.c_contiguous
         return cls(Path(str(array.filename)), array.dtype, array.offset, array.shape, fortran=fortran)
 

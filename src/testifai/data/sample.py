@@ -11,11 +11,7 @@ from testifai.errors import InputError
 
 
 def demo_data() -> Data:
-    """1,000 MNIST test digits, uint8 (1000, 28, 28), with labels 0 … 9.
-
-    >>> demo_data().inputs.shape
-    (1000, 28, 28)
-    """
+    """1,000 MNIST test digits, uint8 (1000, 28, 28), with labels 0 … 9."""
     return NpzPart.read(_asset("digits.npz"))
 
 

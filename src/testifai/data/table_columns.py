@@ -32,7 +32,6 @@ class Column:
     spread: float = 0.0
 
     def word(self, number: float) -> str:
-        """Return the meaning of a number in this column."""
         if np.isnan(number):
             return "missing"
         return str(self.values[int(number)]) if self.values else f"{number:.6g}"
@@ -40,12 +39,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The columns of a table, in order. `missing` is the value that a model gets for a missing one; None: NaN.
-
-    >>> table = learn([Column("age"), Column("sex", "category", ("f", "m"))], np.array([[30, 0], [40, 1], [50, 1.0]]))
-    >>> table.names, table.places(["sex"]).tolist()
-    (('age', 'sex'), [1])
-    """
+    """The columns of a table, in order. `missing` is the value that a model gets for a missing one; None: NaN."""
 
     columns: tuple[Column, ...]
     sample: Floats
@@ -56,7 +50,6 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def places(self, names: Iterable[str]) -> NDArray[np.intp]:
-        """Return the positions of columns by name, or raise InputError."""
         known = {name: place for place, name in enumerate(self.names)}
         found = []
         for name in names:

@@ -159,7 +159,6 @@ def is_frame(data: Any) -> bool:
 
 
 def read_columns(path: Path, most: int | None = None, max_bytes: int | None = None) -> dict[str, Raw]:
-    """Read the columns of a file, of at most the first `most` rows."""
     return _from_parquet(path, most, max_bytes) if path.suffix.lower() == ".parquet" else _from_cells(path, most)
 
 
@@ -269,22 +268,18 @@ def _from_parquet(path: Path, most: int | None, max_bytes: int | None) -> dict[s
             nested = next((name for name, kind in kinds.items() if arrow.types.is_nested(kind)), None)
             if nested is not None:
                 raise InputError(f"data: column {nested!r} holds lists; one value in each row is accepted")
-            _check_parquet(
-                path, file.metadata, [_is_plain(arrow.types, kind) for kind in kinds.values()], max_bytes, most
-            )
+            plain = [_is_plain(arrow.types, kind) for kind in kinds.values()]
+            _check_parquet(path, file.metadata, plain, max_bytes, most)
             if most is None:
                 table = file.read()
             else:
                 table = arrow.Table.from_batches([*itertools.islice(file.iter_batches(most), 1)], file.schema_arrow)
-            return {name: _cells(arrow.types, table.column(name)) for name in table.column_names if not _is_index(name)}
+            named = [name for name in table.column_names if not name.startswith("__index_level_")]
+            return {name: _cells(arrow.types, table.column(name)) for name in named}
     except InputError:
         raise
     except (arrow.ArrowException, OSError, ValueError, OverflowError) as error:
         raise InputError(f"data: {path} cannot be read as Parquet ({str(error).splitlines()[0][:120]})") from None
-
-
-def _is_index(name: str) -> bool:
-    return name.startswith("__index_level_")
 
 
 def _cells(types: Any, column: Any) -> Raw:

@@ -77,7 +77,7 @@ class TextsPart(DataPart):
 
 
 class _QuoteError(InputError):
-    """Cells of a line are not quoted as they are in CSV."""
+    """Cells of a line that are not quoted as they are in CSV."""
 
 
 class CsvPart(TextsPart):
@@ -145,7 +145,6 @@ class JsonlPart(TextsPart):
 
 
 def columns(kind: str, path: Path) -> Columns:
-    """Guess the columns of a file from its first line."""
     path = existing(path)
     with reading(path) as lines:
         if kind == "jsonl":
@@ -217,7 +216,6 @@ def _label(row: Record, name: str, where: str) -> Any:
 
 
 def _alike(labels: list[Any], path: Path) -> list[Any]:
-    """Labels of one kind; words that are numbers become numbers, as in a CSV file."""
     kinds = {str if isinstance(one, str) else frozenset if isinstance(one, frozenset) else float for one in labels}
     if len(kinds) > 1:
         raise InputError(f"data: {path.name}: labels are numbers on some lines and words or lists on others")

@@ -9,9 +9,7 @@ EXECUTORS = Registry(
     "testifai.executors",
     {
         "local": "testifai.engine.local:LocalExecutor",
-        "device": "testifai.engine.device:DeviceExecutor",
+        "device": "testifai.engine.device.executor:DeviceExecutor",
         "ray": "testifai.engine.ray.executor:RayExecutor",
     },
 )
-
-__all__ = ["EXECUTORS"]

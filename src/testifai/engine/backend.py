@@ -85,7 +85,6 @@ def _checked(device: str, dtype: np.dtype[Any]) -> str:
 
 
 def hire(executor: Any, workers: int | None, model: Model) -> Workers:
-    """Return actors of a cluster if the executor is "ray", else threads of this process."""
     told = dict(executor) if isinstance(executor, Mapping) else {"use": executor}
     if told.get("use") != "ray":
         return Threads(workers or default_workers(model))

@@ -27,7 +27,6 @@ from testifai.support.types import Array, Bools
 
 
 def default_workers(model: Model) -> int:
-    """Return all cores for thread-safe models, else one."""
     if not model.thread_safe:
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -92,7 +91,6 @@ class BatchSize:
 
 
 def input_bytes(data: Data) -> int:
-    """Return the (mean) size of an input in memory."""
     if are_images(data.inputs):
         return sum(image.nbytes for image in data.inputs) // len(data.inputs)
     if isinstance(data.inputs, list):
@@ -118,8 +116,6 @@ class Job(Protocol[TaskIn, AnswerOut]):
 
 
 class Workers(ABC):
-    """Threads or processes that run jobs."""
-
     @abstractmethod
     def map(
         self, job: Job[Task, Answer], tasks: Iterable[Task], *, alone: bool = False

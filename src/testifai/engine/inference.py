@@ -32,7 +32,6 @@ def call(
     columns: int | None = None,
     classes: int | None = None,
 ) -> Array:
-    """Return the model's outputs on a batch, one row per input, checked."""
     outputs = attempt(model, batch, where)
     checked = check_outputs(outputs, len(batch), model.name, columns=columns, classes=classes)
     # A copy: a model may overwrite its last outputs.

@@ -19,7 +19,6 @@ CELLS = 64 << 20  # most bytes of such a table
 
 
 def most_inputs(tests: int) -> int:
-    """Return the number of inputs that the table of a piece may have."""
     return max(1, CELLS // max(1, tests))
 
 
@@ -37,7 +36,6 @@ class Work:
         return np.sort(self.places)
 
     def asked(self) -> int:
-        """Return the number of trials, including those already measured."""
         if isinstance(self.places, list):
             return sum(map(len, self.places))
         return len(self.configurations) * len(self.places)
@@ -87,7 +85,6 @@ class Work:
                 yield places, table
 
     def with_clean(self) -> Work:
-        """Return this work and the clean test on all its inputs."""
         everything = self.union()
         rest = self.configurations != 0
         if not isinstance(self.places, list) and not rest.all():

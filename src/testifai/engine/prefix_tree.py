@@ -90,8 +90,6 @@ class _Found:
 
 @dataclass(frozen=True)
 class Waiting(Generic[Held]):
-    """Perturbed inputs that wait for the model, with the test and place of each."""
-
     configurations: Ids
     places: Places
     inputs: Held
@@ -280,8 +278,6 @@ class ArrayJudge:
 
 
 class CleanRows:
-    """What the oracle needs of a chunk's clean outputs, measured just now or in an earlier run."""
-
     def __init__(self, references: References, places: Places, up: Callable[[Array], Any] = np.asarray) -> None:
         self._references, self._places, self._up = references, places, up  # `up` moves arrays to the device
         self._rows: Any = None

@@ -25,10 +25,7 @@ class StoppingRule(ABC):
 
     @abstractmethod
     def stops(self, passed: Array, inputs: int) -> Bools:
-        """Return which tests to stop; the last axis of `passed` are a test's outcomes so far in visiting order.
-
-        They are true or false or, in a run that is planned for a score, its values in 0..1, of `inputs` in total.
-        """
+        """Return which tests to stop by their outcomes so far, or scores in 0..1, in visiting order (the last axis)."""
 
     def describe(self) -> Record:
         """Return the rule as plain data, {"use": name, option: value}, to store and to compare."""

@@ -44,7 +44,6 @@ class Movement:
         return self.perturbation.apply_outlines(given, self.severity, size, **self._draws(numbers))
 
     def places(self, size: tuple[int, int], numbers: NDArray[np.intp]) -> Iterator[PixelPlaces]:
-        """Return, image by image, the position that each pixel shows after the step."""
         return self.perturbation.places(self.severity, size, **self._draws(numbers))
 
     def _draws(self, numbers: NDArray[np.intp]) -> Record:
@@ -77,7 +76,6 @@ def move_boxes(boxes: Boxes, steps: Sequence[Movement], sizes: NDArray[np.intp],
 
 
 def move_masks(maps: Array, steps: Sequence[Movement], sizes: NDArray[np.intp], numbers: NDArray[np.intp]) -> Array:
-    """Return label maps moved by steps; a pixel that nothing moved to is unseen."""
     size = (maps.shape[1], maps.shape[2])
     ways = [step.places(size, numbers) for step in steps]
     shown = (reduce(through, places) for places in zip(*ways, strict=True))
@@ -131,8 +129,6 @@ class ShownInputs:
 
 @dataclass(kw_only=True)
 class Subject(ShownInputs):
-    """Everything that turns (configuration, input) into an outcome."""
-
     model: Model
     oracle: Oracle
     labels: Array | None = None  # class indices of the model
@@ -147,7 +143,6 @@ class Subject(ShownInputs):
             )
 
     def infer(self, batch: Batch, configuration: int) -> Array:
-        """Return the model's checked outputs on a batch; an exception becomes one line that says where."""
         return self.ask(batch, lambda: self.where(configuration))
 
     def where(self, configuration: int) -> str:

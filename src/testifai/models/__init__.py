@@ -183,7 +183,6 @@ def recognise(path: str | Path) -> str | None:
 
 
 def _parts() -> Iterator[tuple[str, type[ModelPart]]]:
-    """Return the adapters that can be imported, those of other packages last."""
     return ((kind, ADAPTERS[kind]) for kind in ADAPTERS if ADAPTERS.problem(kind) is None)
 
 

@@ -86,7 +86,6 @@ class Model(ABC):
 
     @property
     def traces_layers(self) -> bool:
-        """Whether `traced` is available."""
         return type(self).traced is not Model.traced
 
 
@@ -108,7 +107,6 @@ class DeviceModel(Model):
 
 
 def first_line(error: BaseException, most: int = 200) -> str:
-    """Return an error's message as one line of at most `most` characters."""
     return " ".join(str(error).split())[:most] or type(error).__name__
 
 

@@ -151,6 +151,5 @@ class LightgbmPart(_BoostedPart):
 
 
 def booster(model: object) -> Boosted | None:
-    """Return an adapter for a booster of XGBoost or LightGBM, None for anything else."""
     made = {"xgboost": XgboostModel, "lightgbm": LightgbmModel}.get(type(model).__module__.partition(".")[0])
     return made(model) if made is not None and type(model).__name__ == "Booster" else None

@@ -12,20 +12,11 @@ import numpy as np
 from pydantic import model_validator
 
 from testifai.errors import InputError, suggest
-from testifai.models import onnx_graph
+from testifai.models import onnx_graph, onnx_session
 from testifai.models.base import Model
 from testifai.models.detection.heads import HEADS
 from testifai.models.detection.onnx import AnySizeError, Fit, OnnxDetector
-from testifai.models.onnx_session import (
-    DTYPES,
-    GraphOutputs,
-    NoUsableOutputError,
-    OnnxFile,
-    external_files,
-    infer,
-    open_session,
-    sizes,
-)
+from testifai.models.onnx_session import GraphOutputs, NoUsableOutputError, OnnxFile, infer
 from testifai.models.outputs import as_rows
 from testifai.models.preprocess import ImagePart, PerChannel, Preprocess, Scale, guess
 from testifai.models.texts.onnx import OnnxTextModel
@@ -62,8 +53,6 @@ class OnnxModel(OnnxFile):
     ) -> None:
         told = {"layout": layout, "scale": scale, "mean": mean, "std": std, "output": output}
         super().__init__(path, told, features=features, threads=threads, batch_size=batch_size)
-        self.input_shape = sizes(self._input)
-        self.input_dtype = np.dtype(DTYPES[self._input.type])
         self._found = found = GraphOutputs.find(self.name, self._session, output, features)
         self.output, self.features_output = found.output, found.features
         self.outputs, self.classes = found.kind, found.classes
@@ -125,7 +114,7 @@ class OnnxModel(OnnxFile):
         if layer not in names:
             known = suggest(layer, names) if len(names) <= _LISTED else _near(layer, names)
             raise InputError(f"layer: {self.name} makes no tensor {layer!r}; {known}")
-        return open_session(self.path, self._options["threads"], onnx_graph.with_output(content, layer))
+        return onnx_session.open_session(self.path, self._options["threads"], onnx_graph.with_output(content, layer))
 
     def _run(self, session: Any, names: list[str], batch: Batch) -> list[Array]:
         return infer(session, names, self._ready(batch), self.name)
@@ -203,7 +192,7 @@ class OnnxPart(ImagePart):
     def files(self, folder: Path) -> list[Path | RemoteFolder]:
         found = super().files(folder)
         with suppress(InputError, OSError):  # loading a file that cannot be read reports why
-            found += external_files(self.told(folder)["onnx"]).values()
+            found += onnx_session.external_files(self.told(folder)["onnx"]).values()
         return found
 
     def load(self, folder: Path) -> Model:

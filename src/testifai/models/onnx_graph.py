@@ -92,7 +92,6 @@ _WITHIN: dict[str, dict[int, str]] = {
     "tensor": {TENSOR_EXTERNAL: "entry"},
     "entry": {},
 }
-# Operators that draw random numbers each time they run.
 RANDOM = frozenset({
     "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli",
 })  # fmt: skip
@@ -106,7 +105,6 @@ def tensor_names(model: bytes) -> list[str]:
 
 
 def with_output(model: bytes, name: str) -> bytes:
-    """Return the model with a tensor as one more output."""
     return model + _written(MODEL_GRAPH, _written(GRAPH_OUTPUT, _written(VALUE_NAME, name.encode())))
 
 

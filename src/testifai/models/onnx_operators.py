@@ -6,8 +6,10 @@ keep their name. Integers for shapes are tensors in host memory: reading them do
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import onnx
@@ -16,13 +18,17 @@ from torch import Tensor
 from torch.nn import functional
 
 from testifai.errors import InputError
-from testifai.models.convolution import convolution
+from testifai.models.base import first_line
 
 Operator = Callable[..., Any]
 Numbers: TypeAlias = Tensor | list[int] | None  # an input or an attribute
 Sizes: TypeAlias = list[int] | None
+TAPS, OUTPUTS = 64, 16  # most products for each output, and outputs, of the kernel of convolutions
+_CONVOLUTIONS = (functional.conv1d, functional.conv2d, functional.conv3d)
 _MAX_POOLS = (functional.max_pool1d, functional.max_pool2d, functional.max_pool3d)
 _AVERAGES: tuple[Operator, ...] = (functional.avg_pool1d, functional.avg_pool2d, functional.avg_pool3d)
+
+log = logging.getLogger(__name__)
 
 
 def conv(
@@ -34,6 +40,35 @@ def conv(
     spans = [(side - 1) * apart + 1 for side, apart in zip(weight.shape[2:], dilations, strict=True)]
     x, padding = _padded(x, _pads(x, auto_pad, pads, spans, strides), 0.0)
     return convolution(x, weight, bias, strides, padding, dilations, group)
+
+
+def convolution(
+    x: Tensor, weight: Tensor, bias: Tensor | None, strides: list[int], padding: list[int], dilations: list[int],
+    group: int,
+) -> Tensor:  # fmt: skip
+    if group == 1 and set(dilations) == {1} and _small(x, weight) and (kernel := _kernel()) is not None:
+        made: Tensor = kernel(x, weight, weight.new_zeros(len(weight)) if bias is None else bias, strides, padding)
+        return made
+    return _CONVOLUTIONS[x.ndim - 3](x, weight, bias, strides, padding, dilations, group)
+
+
+def _small(x: Tensor, weight: Tensor) -> bool:
+    grey = x.device.type == "cuda" and x.ndim == 4 and x.shape[1] == 1 and x.dtype == weight.dtype == torch.float32
+    few = len(weight) <= OUTPUTS and weight.numel() <= TAPS * len(weight)
+    return grey and few and weight.is_contiguous() and not torch.is_autocast_enabled("cuda")
+
+
+@cache
+def _kernel() -> Callable[..., Tensor] | None:
+    try:
+        from testifai.models.convolution_kernel import convolve
+
+        one = torch.zeros((1, 1, 1, 1), device="cuda")
+        convolve(one, one, one.reshape(1), [1, 1], [0, 0])
+    except Exception as error:  # a compiler or a driver may be missing
+        log.info("convolutions without Triton: %s", first_line(error))
+        return None
+    return convolve
 
 
 def max_pool(
@@ -166,9 +201,9 @@ def resize(
     coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor", **_unused: object,
 ) -> Tensor:  # fmt: skip
     """Repeat pixels by integer factors, as upsampling layers do."""
-    factors = (
-        [new / old for new, old in zip(_listed(sizes), x.shape, strict=True)] if sizes is not None else _listed(scales)
-    )
+    factors = _listed(scales)
+    if sizes is not None:
+        factors = [new / old for new, old in zip(_listed(sizes), x.shape, strict=True)]
     # With these, pixels are repeated; other pairs shift them.
     kind = (mode, coordinate_transformation_mode, nearest_mode.partition("_")[0])
     repeats = kind in [("nearest", "half_pixel", "round"), ("nearest", "asymmetric", "floor")]

@@ -22,16 +22,10 @@ from testifai.support.types import Array, Record
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
+_NUMPY_NAMES = {"float": "float32", "double": "float64", "string": "object"}
 DTYPES = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(uint8)": np.uint8,
-    "tensor(int8)": np.int8,
-    "tensor(int32)": np.int32,
-    "tensor(int64)": np.int64,
-    "tensor(bool)": np.bool_,
-    "tensor(string)": np.object_,
+    f"tensor({name})": np.dtype(_NUMPY_NAMES.get(name, name))
+    for name in ("float", "double", "float16", "uint8", "int8", "int32", "int64", "bool", "string")
 }
 _FLOATS = ("tensor(float)", "tensor(float16)", "tensor(double)")
 _INTEGERS = ("tensor(int64)", "tensor(int32)")
@@ -68,9 +62,8 @@ def open_session(path: Path, threads: int, content: bytes | None = None) -> Infe
     if content is not None:  # external weights are still next to the model
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
     try:
-        return onnxruntime.InferenceSession(
-            path if content is None else content, options, providers=["CPUExecutionProvider"]
-        )
+        given = path if content is None else content
+        return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise InputError(f"model: {path} is not a usable ONNX model ({first_line(error)})") from None
 
@@ -100,6 +93,7 @@ class OnnxFile(Model):
             raise InputError(
                 f"model: {self.name}: input type {self._input.type} is not accepted; {', '.join(DTYPES)} are"
             )
+        self.input_shape, self.input_dtype = sizes(self._input), DTYPES[self._input.type]
 
     @property
     def fingerprint(self) -> str:
@@ -143,7 +137,6 @@ def infer(session: InferenceSession, names: Sequence[str], ready: Array, name: s
 
 
 def run(session: InferenceSession, names: Sequence[str], inputs: Mapping[str, Array], failed: str) -> list[Array]:
-    """Return the named outputs; an exception becomes an InputError that starts with `failed`."""
     try:
         return [np.asarray(made) for made in session.run(list(names), dict(inputs))]
     except Exception as error:  # onnxruntime's exceptions have no common base of their own
@@ -171,7 +164,6 @@ def draws(path: Path) -> bool:
 
 
 def _beside(path: Path, location: str) -> Path:
-    """Return the file of that name in the model's folder."""
     file = path.parent / location
     # A model that is itself a link, as in a download cache, may have its weights next to the file it links to.
     homes = (path.parent.resolve(), path.resolve().parent)
@@ -212,7 +204,6 @@ class GraphOutputs:
         return cls(found, _find_features(name, nodes, features, found), kind, classes)
 
     def flat(self, outputs: Array) -> Array:
-        """Return labels in a column as (N,), other outputs unchanged."""
         return outputs[:, 0] if self.kind == "labels" and outputs.ndim == 2 else outputs
 
 
@@ -268,11 +259,8 @@ def _find_features(name: str, nodes: Mapping[str, ValueInfo], wanted: str | None
         if wanted not in nodes:
             raise InputError(f"model: {name} has no output {wanted!r} for features; {suggest(wanted, nodes)}")
         return wanted
-    named = [
-        node
-        for node in nodes
-        if node != output and nodes[node].type in _FLOATS and any(word in node.lower() for word in _FEATURE_NAMES)
-    ]
+    floats = [node for node in nodes if node != output and nodes[node].type in _FLOATS]
+    named = [node for node in floats if any(word in node.lower() for word in _FEATURE_NAMES)]
     return named[0] if len(named) == 1 else None
 
 

@@ -127,8 +127,7 @@ def onnx_as_torch(path: str | Path, output: str | None = None) -> OnnxModule:
     if output is not None and output not in outputs:
         raise InputError(f"model: {path.name} has no output {output!r}; {suggest(output, outputs)}")
     chosen = output or (next(iter(outputs)) if len(outputs) == 1 else find_output(path.name, outputs, None))
-    module = OnnxModule(path.name, graph, chosen)
-    module.eval()
+    module: OnnxModule = OnnxModule(path.name, graph, chosen).eval()
     return module
 
 

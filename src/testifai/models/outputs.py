@@ -61,7 +61,6 @@ def check_outputs(
 def check_form(
     shape: tuple[int, ...], dtype: np.dtype[Any], n: int, model_name: str, *, columns: int | None = None
 ) -> None:
-    """Raise InputError if outputs for n inputs cannot have this shape and dtype."""
     pixels = len(shape) == 4 or (len(shape) == 3 and dtype.kind in "iu")
     if len(shape) not in (1, 2) and not pixels and not (len(shape) == 3 and shape[2] == COLUMNS):
         raise InputError(

@@ -119,7 +119,6 @@ class Preprocess:
         return divisor, shift
 
     def _arrange(self, batch: Any) -> Any:
-        """Return a view of an array or a tensor in the model's layout."""
         view = self.laid_out(batch)
         if self.expects is not None and not _fits(view.shape[1:], self.expects[1:]):
             raise InputError(_mismatch(tuple(batch.shape), self.expects, self.layout, tuple(view.shape)))
@@ -153,7 +152,6 @@ class Preprocess:
         return (None if (divisor == 1).all() else divisor), (None if (shift == 0).all() else shift)
 
     def _spread(self, values: Array, shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> Array:
-        """Return one value per channel, in the shape that multiplies the arranged batch."""
         values = values.astype(self.dtype)
         if len(values) == 1:
             return values.reshape(())

@@ -65,10 +65,6 @@ class PythonModel(TableModel):
     """A function batch → (N,) labels or (N, d) scores or values; `outputs` says which, if known.
 
     `version` identifies a model that its code does not, such as one that calls a service.
-
-    >>> import numpy as np
-    >>> PythonModel(lambda table: table.sum(axis=1))(np.ones((2, 3))).tolist()
-    [3.0, 3.0]
     """
 
     def __init__(
@@ -126,16 +122,12 @@ class PythonModelPart(ModelPart):
 
     def load(self, folder: Path) -> Model:
         options = self.told()
-        return from_path(options.pop("python"), folder=folder, **options)
+        path = options.pop("python")
+        function = user_code.import_object(path, folder=folder, field="model.python")
+        if is_estimator(function):
+            from testifai.models.sklearn import SklearnModel
 
-
-def from_path(path: str, *, folder: str | Path | None = None, **options: Any) -> Model:
-    """Import the model "pkg.module:name"; options are those of `PythonModel`, or `batch_size` of an estimator."""
-    function = user_code.import_object(path, folder=folder, field="model.python")
-    if is_estimator(function):
-        from testifai.models.sklearn import SklearnModel
-
-        if unknown := [option for option in options if option != "batch_size"]:
-            raise InputError(f"model.{unknown[0]}: is for functions; what an object predicts is told by itself")
-        return SklearnModel(function, **options)
-    return PythonModel(function, **{"name": path, **options})
+            if unknown := [option for option in options if option != "batch_size"]:
+                raise InputError(f"model.{unknown[0]}: is for functions; what an object predicts is told by itself")
+            return SklearnModel(function, **options)
+        return PythonModel(function, **{"name": path, **options})

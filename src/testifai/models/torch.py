@@ -96,7 +96,6 @@ class TorchModel(DeviceModel):
         return str(self.device)
 
     def placed(self, device: str) -> TorchModel:
-        """Return the model on a device: itself if it is there already, else a copy."""
         torch = optional_imports.load("torch", extra="torch")
         if torch.device(device) == self.device:
             return self
@@ -216,34 +215,27 @@ class TorchPart(ImagePart):
 
     def load(self, folder: Path) -> Model:
         options = self.told(folder)
-        return load_torch(options.pop("torch"), folder=folder, **options)
-
-
-def load_torch(
-    path: str, *, weights: str | Path | None = None, folder: str | Path | None = None, **options: Any
-) -> TorchModel:
-    """Return the module that the factory "pkg.module:name" makes, with weights from a file that cannot contain code."""
-    torch = optional_imports.load("torch", extra="torch")
-    module = import_object(path, folder=folder, field="model.torch")
-    if not isinstance(module, torch.nn.Module):
-        try:
-            module = module()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            raise InputError(f"model.torch: {path!r}() failed: {type(error).__name__}: {error}") from error
-    if not isinstance(module, torch.nn.Module):
-        raise InputError(f"model.torch: {path!r} made a {type(module).__name__}; a torch.nn.Module is needed")
-    if weights is not None:
-        file = Path(folder or ".", weights)
-        state = _read_weights(file)
-        try:
-            module.load_state_dict(state)
-        except (RuntimeError, TypeError, AttributeError) as error:
-            raise InputError(
-                f"model.weights: {file} does not fit the module of {path!r} ({first_line(error)})"
-            ) from None
-    return TorchModel(module, **options)
+        path, file = options.pop("torch"), options.pop("weights", None)
+        torch = optional_imports.load("torch", extra="torch")
+        module = import_object(path, folder=folder, field="model.torch")
+        if not isinstance(module, torch.nn.Module):
+            try:
+                module = module()
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                raise InputError(f"model.torch: {path!r}() failed: {type(error).__name__}: {error}") from error
+        if not isinstance(module, torch.nn.Module):
+            raise InputError(f"model.torch: {path!r} made a {type(module).__name__}; a torch.nn.Module is needed")
+        if file is not None:
+            state = _read_weights(file)
+            try:
+                module.load_state_dict(state)
+            except (RuntimeError, TypeError, AttributeError) as error:
+                raise InputError(
+                    f"model.weights: {file} does not fit the module of {path!r} ({first_line(error)})"
+                ) from None
+        return TorchModel(module, **options)
 
 
 def _read_weights(file: Path) -> Any:

@@ -33,7 +33,6 @@ class Resizing:
     resample: int = 2
 
     def target(self, height: int, width: int) -> Size:
-        """Return the size before cropping."""
         if self.size is None:
             return height, width
         if isinstance(self.size, tuple):
@@ -96,7 +95,6 @@ class Resized(Preprocess):
 
 
 def read_processor(config: Record, where: str) -> tuple[Resizing, Record]:
-    """Return resizing, and scale, mean and std, of a preprocessor_config.json."""
     if config.get("do_pad"):
         raise InputError(
             f"model: {where} pads images, which is not known here; accepted: resizing, cropping, rescaling"

@@ -38,7 +38,6 @@ class Matches:
 
 
 def matches(found: Iterable[Boxes], expected: Iterable[Boxes]) -> Matches:
-    """Match the boxes found on each image with those expected on it."""
     parts, counts = [], []
     for number, (seen, wanted) in enumerate(zip(found, expected, strict=True)):
         counted = wanted[wanted[:, CONFIDENCE] > 0]
@@ -52,9 +51,8 @@ def matches(found: Iterable[Boxes], expected: Iterable[Boxes]) -> Matches:
     for row, own_counts in zip(table, counts, strict=True):
         row[: len(own_counts)] = own_counts
     empty = (np.zeros(0, np.intp), np.zeros(0, np.int64), np.zeros(0), *[np.zeros((len(THRESHOLDS), 0), bool)] * 2)
-    image, label, confidence, right, ignored = (
-        np.concatenate(column, axis=-1) for column in zip(*parts, empty, strict=True)
-    )
+    columns = (np.concatenate(column, axis=-1) for column in zip(*parts, empty, strict=True))
+    image, label, confidence, right, ignored = columns
     return Matches(image, label, confidence.astype(np.float64), right, ignored, table)
 
 

@@ -80,12 +80,10 @@ def margin(outputs: Array, labels: NDArray[np.int64]) -> NDArray[np.float32] | N
     xp = namespace(outputs)
     scores = xp.asarray(outputs, dtype=xp.float32)
     own = xp.arange(outputs.shape[1], device=outputs.device) == labels[:, None]
-    margins: NDArray[np.float32] = xp.amax(xp.where(own, scores, -xp.inf), 1) - xp.amax(
-        xp.where(own, -xp.inf, scores), 1
-    )
+    labelled, others = xp.where(own, scores, -xp.inf), xp.where(own, -xp.inf, scores)
+    margins: NDArray[np.float32] = xp.amax(labelled, 1) - xp.amax(others, 1)
     return margins
 
 
 def namespace(outputs: Array) -> ModuleType:
-    """Return numpy for an array and torch for a tensor."""
     return np if isinstance(outputs, np.ndarray) else sys.modules["torch"]

@@ -17,15 +17,12 @@ IGNORED_SHARE = 0.5  # least share of a found box that lies within an optional o
 
 @dataclass(frozen=True)
 class Matched:
-    """Pairs of rows (found, expected), rows of boxes found wrongly, and rows of expected boxes not found."""
-
     pairs: tuple[tuple[int, int], ...]
     wrong: tuple[int, ...]
     missed: tuple[int, ...]
 
     @property
     def f1(self) -> float:
-        """Return the harmonic mean of precision and recall; 1 if nothing was expected and nothing found."""
         twice = 2 * len(self.pairs)
         total = twice + len(self.wrong) + len(self.missed)
         return twice / total if total else 1.0

@@ -51,7 +51,6 @@ class Label(TensorOracle):
         return f1
 
     def _sets(self, outputs: Array, expected: Array) -> tuple[Bools, Floats]:
-        """Return whether each set of labels is exact, and its F1."""
         if outputs.ndim != 2:
             raise InputError("oracle label: the data have several labels per input, the model returns one label")
         xp = namespace(outputs)

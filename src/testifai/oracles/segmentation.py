@@ -71,7 +71,6 @@ class Segmentation(LabelsOrClean):
 
 
 def label_maps(outputs: Array) -> NDArray[np.integer]:
-    """Return label maps as they are, or the class with the highest score of each pixel."""
     if outputs.ndim == 4:
         return np.asarray(outputs.argmax(axis=1))
     if outputs.ndim != 3 or (outputs.dtype.kind == "f" and not np.array_equal(outputs, np.floor(outputs))):

@@ -31,12 +31,10 @@ class Outline:
 
     @classmethod
     def of(cls, box: Iterable[float]) -> Outline:
-        """The outline of (x1, y1, x2, y2)."""
         x1, y1, x2, y2 = box
         return cls(np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]], np.float64))
 
     def moved(self, corners: Corners, size: Size) -> Outline:
-        """Return the outline with moved corners, clipped at the edges of the image."""
         inside = cut(corners, size)
         whole = area(corners)
         return Outline(inside, self.left * area(inside) / whole if whole > NO_AREA else 0.0)
@@ -95,10 +93,7 @@ def contains(corners: Corners, x: NDArray[np.floating], y: NDArray[np.floating])
 
 
 def seen(outlines: list[Corners], across: NDArray[np.floating], down: NDArray[np.floating]) -> list[Corners]:
-    """The outlines of the pixels that show a place within each; empty if no pixel does.
-
-    `across` and `down` are the place that each pixel shows. They may fold the image and have no inverse.
-    """
+    """The outlines of the pixels that show a place within each, empty if none does; places may fold the image."""
     return [_around_pixels(corners, across, down) if len(corners) else corners for corners in outlines]
 
 
@@ -135,20 +130,14 @@ def looked_up(mask: Array, places: Places, void: int) -> Array:
 
 
 def through(first: Places, then: Places) -> Places:
-    """The places that pixels show after two changes: `then` in the changed image, `first` in the original.
-
-    Label maps that are looked up step by step would drift by half a pixel with each.
-    """
+    """The places that pixels show after `first` and `then`: maps looked up step by step would drift by half pixels."""
     x, y = (np.asarray(place - 0.5, np.float32) for place in then)  # of pixel centres
-    found = [
-        cv2.remap(
-            np.ascontiguousarray(place, np.float32), x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
-        ).astype(np.float64)
-        for place in first
-    ]
     height, width = x.shape
     outside = (x < -0.5) | (x > width - 0.5) | (y < -0.5) | (y > height - 0.5)
-    return np.where(outside, np.nan, found[0]), np.where(outside, np.nan, found[1])
+    planes = (np.ascontiguousarray(place, np.float32) for place in first)
+    found = (cv2.remap(plane, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE) for plane in planes)
+    across, down = (np.where(outside, np.nan, place.astype(np.float64)) for place in found)
+    return across, down
 
 
 def check_masks(masks: ArrayLike, void: int) -> Array:

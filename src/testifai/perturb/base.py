@@ -17,16 +17,7 @@ from testifai.errors import InputError
 from testifai.perturb.annotations import Corners, Outline, Places, Size, check_masks, looked_up, seen
 from testifai.perturb.rng import Rng
 from testifai.perturb.table_rows import Rows
-from testifai.perturb.validation import (
-    box_rows,
-    check_batch,
-    check_indices,
-    check_size,
-    is_float,
-    is_tensor,
-    kind,
-    protected,
-)
+from testifai.perturb.validation import box_rows, check_batch, check_indices, check_size, is_tensor, kind, protected
 from testifai.support.batches import SIDES, Batch, Side, are_images, are_pairs, by_shape
 from testifai.support.types import Array, Floats
 from testifai.support.validation import choice, number, whole
@@ -171,8 +162,6 @@ class Perturbation:
         """
         return whole(f"perturbation '{self.name}': severity", severity, least=0, most=len(self.severities) - 1)
 
-    # -- inputs -------------------------------------------------------------------------------------------------------
-
     def apply(
         self,
         batch: Batch,
@@ -255,8 +244,6 @@ class Perturbation:
         if self.columns is not None and table is not None:
             with self._blamed("its columns"):
                 table.places(self.columns)
-
-    # -- annotations that move with images ------------------------------------------------------------------------
 
     def apply_boxes(
         self,
@@ -408,12 +395,9 @@ class Perturbation:
             for image, to in zip(given, moved, strict=True)
         ]
 
-    # -- calls of the function ------------------------------------------------------------------------------------
-
     def _at_severity(
         self, severity: int, count: int, seed: int, indices: ArrayLike | None, occurrence: int
     ) -> _Call | None:
-        """The call for inputs at a severity; None if nothing is to be done."""
         severity = self.check_severity(severity)
         if severity == 0 or not count:
             return None
@@ -478,7 +462,6 @@ class Perturbation:
 
     @contextmanager
     def _blamed(self, where: str) -> Iterator[None]:
-        """Convert errors to InputErrors of one line with the perturbation's name."""
         try:
             yield
         except InputError as error:
@@ -502,7 +485,8 @@ class Perturbation:
         same_kind = is_tensor(result) if is_tensor(batch) else isinstance(result, np.ndarray)
         if not same_kind:
             raise InputError(f"{wrong} {kind(result)}; expected {'a tensor' if is_tensor(batch) else 'an array'}")
-        if is_float(result) and is_float(batch):
+        both: tuple[Any, Any] = (result, batch)
+        if all(one.is_floating_point() if is_tensor(one) else one.dtype.kind == "f" for one in both):
             # Draws are float64, also for float32 inputs.
             result = result.to(batch.dtype) if is_tensor(batch) else result.astype(batch.dtype, copy=False)
         if result.shape != batch.shape or result.dtype != batch.dtype:

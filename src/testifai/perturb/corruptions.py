@@ -47,10 +47,7 @@ _SMOOTH = {"brightness": brighter, "contrast": stretched}
 
 
 def register(suite: str, tables: Mapping[str, Sequence[Parameter]], not_growing: Sequence[str]) -> None:
-    """Register the corruptions under the suite's name with its severities.
-
-    A table that begins with a number has a continuous level from that number (off) to its last.
-    """
+    """Register a suite; a table that begins with a number has a continuous level from it (off) to its last."""
     for name, table in tables.items():
         growing = name not in not_growing
         if name == "elastic_transform":
@@ -232,11 +229,7 @@ def saturate(ops: ModuleType, images: Images, parameter: tuple[float, float], rn
 
 @functools.cache
 def _disc_weight(radius: float, softness: float) -> float:
-    """The total weight of the published disc.
-
-    Its edge is softened in a frame of ±8 or ±radius pixels, mirrored at the frame: a disc that fills the frame gains
-    a little more than 1 %, as in the benchmark's images.
-    """
+    """The total weight of the published disc, softened in a mirrored frame: one that fills it gains about 1 %."""
     reach = max(8, math.ceil(radius))
     squares = np.arange(-reach, reach + 1) ** 2
     disc = (squares[:, None] + squares <= radius**2).astype(float)
@@ -304,7 +297,6 @@ def _colour(colour: tuple[float, float, float], images: Images) -> tuple[float, 
 
 
 def _by_channel(ops: ModuleType, images: Images, change: Callable[[Layer, int], Layer]) -> Images:
-    """Images whose channels, each as a layer, are changed by f(layer, channel)."""
     made = ops.zeros(images, images.shape)
     for channel in range(images.shape[-1]):
         made[..., channel] = change(ops.floats(images[..., channel]), channel)

@@ -22,7 +22,6 @@ from testifai.support.types import Floats
 _SIDE = 32
 _WHITE = 255.0
 _FLAKES = (1.3, 2.0, 3.2)
-# Cosine and sine of a random direction, for every word.
 _COSINE, _SINE = (wave(2 * np.pi * draws.QUANTILES).astype(np.float32) for wave in (np.cos, np.sin))
 
 

@@ -46,17 +46,13 @@ def rotate(degrees: float, rng: Draws, height: int, width: int) -> AffineChoice:
     return turn(math.radians(degrees), height, width), None
 
 
-@image_perturbation(
-    "deeptest.contrast", severities=[1.0, 1.2, 1.6, 2.1, 2.5, 3.0], levels=(1.0, 3.0), slab=GROUPED, smooth=times
-)
+@image_perturbation("deeptest.contrast", [1.0, 1.2, 1.6, 2.1, 2.5, 3.0], levels=(1.0, 3.0), slab=GROUPED, smooth=times)
 def contrast(ops: ModuleType, images: Images, gain: float, rng: Draws) -> Images:
     """Multiply all values by a gain."""
     return relevelled(ops, images, np.arange(256) * gain)
 
 
-@image_perturbation(
-    "deeptest.brightness", severities=[0, 20, 40, 60, 80, 100], levels=(0, 100), slab=GROUPED, smooth=plus
-)
+@image_perturbation("deeptest.brightness", [0, 20, 40, 60, 80, 100], levels=(0, 100), slab=GROUPED, smooth=plus)
 def brightness(ops: ModuleType, images: Images, bias: float, rng: Draws) -> Images:
     """Add a number of grey levels to all values."""
     return relevelled(ops, images, np.arange(256.0) + bias)

@@ -34,7 +34,7 @@ DisplacementPlan = Callable[[ModuleType, Parameter, Draws, int, int], tuple[Laye
 def affine_perturbation(
     name: str, severities: Sequence[Parameter], *, border: int = 0, levels: tuple[float, float] | None = None
 ) -> Callable[[AffinePlan], Perturbation]:
-    """Register an affine plan as a perturbation of images and their boxes; outside is the grey level `border`."""
+    """Register an affine plan for images and their boxes; outside is the grey level `border`."""
 
     def register(plan: AffinePlan) -> Perturbation:
         @image_perturbation(name, severities, shows=_AffinePlaces(plan), levels=levels, slab=GROUPED)
@@ -51,10 +51,7 @@ def affine_perturbation(
 def displacement_perturbation(
     name: str, severities: Sequence[Parameter], *, growing: bool = True, slab: int = SLAB
 ) -> Callable[[DisplacementPlan], Perturbation]:
-    """Register a displacement plan as a perturbation of images and their boxes; the image is mirrored outside.
-
-    Boxes follow the images of arrays. Fields of tensors are other draws, on their device.
-    """
+    """Register a displacement plan for images, mirrored outside, and their boxes, which follow the draws of arrays."""
 
     def register(plan: DisplacementPlan) -> Perturbation:
         def shows(parameter: Parameter, rng: Rng, size: Size) -> Iterator[Places]:
@@ -82,8 +79,6 @@ def turn(radians: float, height: int, width: int) -> Floats:
 
 
 class _AffinePlaces:
-    """`shows` of an affine plan, with exact corners of outlines."""
-
     def __init__(self, plan: AffinePlan) -> None:
         self.plan = plan
 

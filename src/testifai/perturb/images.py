@@ -67,7 +67,6 @@ def image_perturbation(
 
 
 def primitives(batch: Images) -> ModuleType:
-    """The module of primitive operations for this kind of array."""
     if is_tensor(batch):
         from testifai.perturb import ops_torch
 
@@ -110,12 +109,7 @@ def _bytes(batch: Images) -> Images:
     return (batch * 255).round().byte() if is_tensor(batch) else np.rint(batch * 255).astype(np.uint8)
 
 
-# -- formulas without rounding, for `smooth` of a perturbation --
-
-
 class OnArrays:
-    """The primitives of smooth formulas for float images (N, H, W, C)."""
-
     @staticmethod
     def image_shape(images: Floats) -> tuple[int, int, int]:
         return images.shape[1], images.shape[2], images.shape[3]
@@ -126,12 +120,10 @@ class OnArrays:
 
 
 def times(ops: Any, images: Term, factor: Term) -> Term:
-    """Every level times a factor."""
     return images * factor
 
 
 def plus(ops: Any, images: Term, levels: Term) -> Term:
-    """Every level plus a number of levels."""
     return images + levels
 
 
@@ -143,6 +135,5 @@ def brighter(ops: Any, images: Term, share: Term) -> Term:
 
 
 def stretched(ops: Any, images: Term, factor: Term) -> Term:
-    """Differences from each channel's mean times a factor."""
     means = ops.channel_means(images)
     return (images - means) * factor + means

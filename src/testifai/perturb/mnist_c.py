@@ -34,9 +34,7 @@ image_perturbation(
 )(corruptions.impulse_noise)
 
 
-@image_perturbation(
-    "mnist_c.glass_blur", severities=[None, (0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)]
-)
+@image_perturbation("mnist_c.glass_blur", [None, (0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)])
 def glass_blur(ops: ModuleType, images: Images, parameters: tuple[float, int, int], rng: Draws) -> Images:
     """Blur, swap half of the pixels with neighbours, blur again; (sigma, reach in pixels, rounds of swaps)."""
     return coarsely(ops, images, lambda part: _glass(ops, part, *parameters, rng))
@@ -56,9 +54,7 @@ def _glass(ops: ModuleType, images: Images, sigma: float, reach: int, rounds: in
     return ops.gaussian(images, sigma * scale)
 
 
-@image_perturbation(
-    "mnist_c.motion_blur", severities=[None, (10, 3), (15, 5), (15, 8), (15, 12), (20, 15)], slab=GROUPED
-)
+@image_perturbation("mnist_c.motion_blur", [None, (10, 3), (15, 5), (15, 8), (15, 12), (20, 15)], slab=GROUPED)
 def motion_blur(ops: ModuleType, images: Images, radius_sigma: tuple[float, float], rng: Draws) -> Images:
     """Blur along a line at a random angle between −45 and 45 degrees; (radius, sigma) in pixels."""
     # The nearest whole angle to a uniform number between −45 and 45.

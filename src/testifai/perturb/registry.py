@@ -18,7 +18,6 @@ BUILT_IN = {
     suite: f"testifai.perturb.{suite}"
     for suite in ("classic", "cifar_c", "cure", "deeptest", "imagenet_c", "mnist_c", "tabular", "text")
 }
-# Second names of built-in perturbations.
 ALIASES = {"classic.noise": "classic.gaussian_noise", "classic.darken": "classic.brightness"}
 # Other packages have entry points in this group: the suite's name, and the module that registers it.
 SUITES = Registry("suite", "testifai.perturbations", BUILT_IN)
@@ -114,7 +113,6 @@ def main_names(suite: str) -> list[str]:
 
 
 def suite_of(name: str) -> str:
-    """The suite of a name such as "mnist_c.zoom"; "" for a name without one."""
     return name.partition(".")[0] if "." in name else ""
 
 

@@ -116,10 +116,7 @@ class Rng:
         return (self._floored(self._numbers(count) * (high - low)) + low).reshape(shape)
 
     def poisson(self, rate: ArrayLike) -> NDArray[np.int64]:
-        """Poisson counts. The first axis of rate is the input (length 1: the same rates for every input).
-
-        A single number gives one count per input.
-        """
+        """Poisson counts; the first axis of rate is the input (length 1: the same for all), a number gives one each."""
         rates = np.atleast_1d(np.asarray(rate, dtype=np.float64))
         check_rates(rates, len(self))
         rates = np.broadcast_to(rates, (len(self), *rates.shape[1:]))
@@ -197,7 +194,6 @@ QUANTILES = (np.arange(WORDS) + 0.5) / WORDS  # the middle of each word's share 
 
 @lru_cache(maxsize=128)
 def normal(mean: float = 0.0, deviation: float = 1.0) -> NDArray[np.float32]:
-    """A normal number for each word."""
     return np.asarray(mean + deviation * ndtri(QUANTILES), np.float32)
 
 

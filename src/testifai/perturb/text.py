@@ -16,23 +16,9 @@ from itertools import groupby
 from operator import itemgetter
 
 from testifai.perturb.registry import perturbation
-from testifai.perturb.text_edits import (
-    WORD,
-    Edit,
-    Edits,
-    Kind,
-    Place,
-    Spans,
-    TextEdits,
-    clusters,
-    edits,
-    in_case_of,
-    words,
-)
+from testifai.perturb.text_edits import WORD, Kind, Place, Spans, TextEdits, clusters, edits, in_case_of, words
 
-__all__ = ["KINDS", "Edit", "Edits", "edits"]
-
-# -- look-alikes and case ---------------------------------------------------------------------------------------------
+__all__ = ["KINDS", "edits"]
 
 # Pairs that Unicode's list of confusable characters (Technical Standard 39) maps to one form.
 HOMOGLYPHS = str.maketrans("aceijopsxyABCEHIJKMNOPSTXYZ", "асеіјорѕхуАВСЕНІЈКМΝОРЅТХΥΖ")
@@ -66,8 +52,6 @@ def _turned(word: str, turn: Callable[[str], str]) -> str:
     others = [(letter, turn(letter)) for letter in word]
     return "".join(other if letter in (other.lower(), other.upper()) else letter for letter, other in others)
 
-
-# -- typing mistakes: a neighbouring key, two letters swapped, one left out, one typed twice --------------------------
 
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _SHIFTS = (0.0, 0.25, 0.75)  # of the rows of a common keyboard to the right, in widths of a key
@@ -108,9 +92,8 @@ def _typo(text: str, shadow: str, place: Place, draw: float) -> str:
             letters[number] = near[int(rest * len(near))]
             return "".join(letters)
     if kind <= 1:
-        pairs = [
-            n for n in own if n + 1 < len(letters) and letters[n + 1][0].isalnum() and letters[n] != letters[n + 1]
-        ]
+        before = [number for number in own if number + 1 < len(letters)]
+        pairs = [n for n in before if letters[n + 1][0].isalnum() and letters[n] != letters[n + 1]]
         if pairs:
             number, _ = _choice(pairs, draw)
             letters[number : number + 2] = letters[number + 1], letters[number]
@@ -126,8 +109,6 @@ def _choice(numbers: list[int], draw: float) -> tuple[int, float]:
     place, rest = divmod(draw * len(numbers), 1)
     return numbers[int(place)], rest
 
-
-# -- punctuation and whitespace ---------------------------------------------------------------------------------------
 
 MARKS = ",.;:!?"
 # A mark that no letter or digit follows (unlike in 3.5 and 12:30), or the end of a word before a gap.
@@ -145,10 +126,7 @@ def _mark(text: str, shadow: str, place: Place, draw: float) -> str:
 
 
 def _gap(text: str, shadow: str, place: Place, draw: float) -> str:
-    """The gap a space wider, with a tab or a no-break space for its last space, or a space less.
-
-    Only two words can be joined: a number, a mark or a protected span keeps its gap.
-    """
+    """The gap a space wider, with another last space, or a space less; only two words can be joined."""
     start, end = place
     old = text[start:end]
     options = [old + " ", old[:-1] + "\t", old[:-1] + "\u00a0"]
@@ -158,19 +136,12 @@ def _gap(text: str, shadow: str, place: Place, draw: float) -> str:
     return options[int(draw * len(options))]
 
 
-# -- fillers, numbers and order ---------------------------------------------------------------------------------------
-
 FILLERS = ("actually", "basically", "really", "just", "honestly", "kind of", "you know", "well", "like", "um")
 # The start of a word with another word or number before it, and only a gap between them.
 _BETWEEN = re.compile(r"(?<=[^\W_]\s)(?=[^\W\d_])")
 
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_TEENS = (
-    "ten",
-    "eleven",
-    "twelve",
-    *(f"{stem}teen" for stem in ("thir", "four", "fif", "six", "seven", "eigh", "nine")),
-)
+_TEENS = ("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 NUMBERS = (*_DIGITS, *_TEENS, *(f"{ten}-{one}" if value else ten for ten in _TENS for value, one in enumerate(_DIGITS)))
 # "one" is as often a pronoun as a number.
@@ -196,8 +167,7 @@ def _number(text: str, shadow: str, place: Place, draw: float) -> str:
 def _runs(text: str, shadow: str) -> list[list[Place]]:
     """Words that follow each other with only a gap between them; two equal words are in separate runs."""
     found: list[list[Place]] = []
-    last_end = -1
-    last = ""
+    last_end, last = -1, ""
     for match in WORD.finditer(shadow):
         start, end = match.span()
         word = text[start:end]
@@ -237,8 +207,6 @@ def _swapped(text: str, shadow: str, place: Place, draw: float) -> str:
     first, second = WORD.finditer(shadow, *place)
     return text[second.start() : second.end()] + text[first.end() : second.start()] + text[first.start() : first.end()]
 
-
-# -- contractions -----------------------------------------------------------------------------------------------------
 
 _NEGATED = "is are was were do does did have has had could would should must might need"
 _SUBJECTS = {
@@ -281,9 +249,6 @@ def _contraction(text: str, shadow: str, place: Place, draw: float) -> str:
     old = text[place[0] : place[1]]
     plain = " ".join(old.lower().replace("’", "'").split())
     return in_case_of(SHORT.get(plain) or LONG[plain], old)
-
-
-# -- synonyms ---------------------------------------------------------------------------------------------------------
 
 
 @cache

@@ -73,9 +73,7 @@ _marks = _Marks()
 def shadow_of(text: str) -> str:
     """The text with protected spans replaced by underscores."""
     shadow = _plain(text)
-    if _HINT.search(shadow) is None:
-        return shadow
-    return _PROTECTED.sub(_covered, shadow)
+    return shadow if _HINT.search(shadow) is None else _PROTECTED.sub(_covered, shadow)
 
 
 def words(shadow: str) -> list[Place]:
@@ -113,8 +111,6 @@ MOST = 8  # edits, with two draws each: at most FEW
 
 
 class Edit(NamedTuple):
-    """A span of the original text and its replacement."""
-
     start: int
     end: int
     new: str
@@ -139,8 +135,6 @@ def pick(places: Sequence[Place], number: int, draws: Sequence[float]) -> list[P
 
 @dataclass(frozen=True)
 class Spans:
-    """Places at the matches of a pattern in a text's shadow."""
-
     pattern: re.Pattern[str]
 
     def __call__(self, text: str, shadow: str) -> list[Place]:
@@ -177,7 +171,6 @@ class TextEdits:
         return result
 
     def plan(self, texts: Sequence[str], number: int, rng: Rng) -> Iterator[list[Edit]]:
-        """The edits of each text, in order."""
         if not 1 <= number <= MOST:
             raise InputError(f"number of edits: {number!r} is not accepted; give 1 to {MOST}")
         # One call draws for all texts: separate generators would cost more than the edits.
@@ -190,7 +183,6 @@ class TextEdits:
 
 
 def check_texts(batch: Any) -> list[str]:
-    """Return the texts of a batch, or raise InputError."""
     if not isinstance(batch, list | np.ndarray) or (isinstance(batch, np.ndarray) and batch.dtype.kind != "O"):
         kind = f"an array of {batch.dtype}" if isinstance(batch, np.ndarray) else f"a {type(batch).__name__}"
         raise InputError(f"texts: {kind} is not accepted; give a list of strings or an array of dtype object")
@@ -212,10 +204,7 @@ def _edited(text: str, made: list[Edit]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Edits:
-    """The edits of each text by one perturbation at one severity.
-
-    If both texts of pairs are edited, `made` has two entries for each input.
-    """
+    """The edits of each text by one perturbation and severity; `made` has two entries per pair if both are edited."""
 
     name: str
     asked: int
@@ -224,7 +213,6 @@ class Edits:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Number of edits of each input."""
         return np.asarray(self._by_text().sum(axis=1))
 
     @property

@@ -52,7 +52,6 @@ def plasma(ops: ModuleType, rng: Draws, height: int, width: int, decay: float, s
 
 
 def _noise(ops: ModuleType, words: Layer, shapes: list[tuple[int, int]], decay: float) -> Iterator[Layer]:
-    """Yield the random parts of the three new points of each cell, level by level."""
     amplitude, used = 1.0, 0
     for rows, columns in shapes:
         count = 3 * rows * columns
@@ -61,15 +60,11 @@ def _noise(ops: ModuleType, words: Layer, shapes: list[tuple[int, int]], decay: 
 
 
 def _powers(below: int) -> list[int]:
-    """1, 2, 4 … up to half of a power of two."""
     return [1 << exponent for exponent in range(below.bit_length() - 1)]
 
 
 def _finer(ops: ModuleType, map_: Layer, noise: Layer) -> Layer:
-    """The map with twice as many points per side: each new one is the mean of its four neighbours plus noise.
-
-    First come the centres of the squares, then the middles of their upper and left edges.
-    """
+    """The map with twice as many points per side; a new one is the mean of its four neighbours plus noise."""
     below, right = map_ + ops.roll(map_, -1, 1), map_ + ops.roll(map_, -1, 2)
     centre = below + ops.roll(below, -1, 2)
     centre *= 0.25

@@ -48,7 +48,6 @@ def check_indices(indices: Any, count: int) -> Any:
 
 
 def is_tensor(batch: object) -> bool:
-    """Return True for a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(batch, torch.Tensor)
 
@@ -97,10 +96,6 @@ def protected(batch: Any) -> Any:
     view = batch.view()
     view.flags.writeable = False
     return view
-
-
-def is_float(values: Any) -> bool:
-    return bool(values.is_floating_point() if is_tensor(values) else values.dtype.kind == "f")
 
 
 def kind(value: object) -> str:

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 import testifai as ta  # noqa: E402
 from testifai import perturb  # noqa: E402
-from testifai.engine.device import DeviceExecutor  # noqa: E402
+from testifai.engine.device.executor import DeviceExecutor  # noqa: E402
 from testifai.engine.plan import Work  # noqa: E402
 from testifai.errors import InputError  # noqa: E402
 from testifai.models.torch import TorchModel  # noqa: E402

@@ -1,5 +1,1 @@
 """Runs work on a PyTorch device."""
-
-from testifai.engine.device.executor import DeviceExecutor
-
-__all__ = ["DeviceExecutor"]

@@ -177,7 +177,6 @@ class DeviceTreeWalk(TreeWalk[DeviceBatch]):
         yield from self.results.finished()
 
     def _begin(self, asked: Waiting[DeviceBatch]) -> None:
-        """Start a batch on the device; `results` returns its outcomes later."""
         configurations, places = asked.configurations, asked.places
         begin = self.streams.mark()
         outputs = self.on_device.ask(asked.inputs.values, int(configurations[0]))

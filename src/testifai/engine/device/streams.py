@@ -90,7 +90,6 @@ class DeviceStreams:
             torch.cuda.synchronize(self.device)
 
     def free_bytes(self) -> int | None:
-        """Return the memory that a run may use, None if unknown."""
         if not self.cuda:
             return None
         free, _ = torch.cuda.mem_get_info(self.device)
@@ -113,8 +112,6 @@ AHEAD = 3  # batches on the device before the first of them is waited for
 
 
 class ResultQueue:
-    """Batches on the device, in order."""
-
     def __init__(self, streams: DeviceStreams) -> None:
         self.streams = streams
         self._waiting: deque[Callable[[], Iterable[BatchOutcome]]] = deque()

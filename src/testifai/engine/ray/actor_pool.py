@@ -33,14 +33,11 @@ Answer: TypeAlias = Any  # of a job to a task
 
 @dataclass(frozen=True)
 class ActorRequest:
-    """The number of actors, and the resources of each."""
-
     actors: int | None  # None: as many as fit
     cpus: float = 1.0
     gpus: float = 0.0
 
     def fitting(self, resources: dict[str, float]) -> int:
-        """Return the number of actors on a cluster with these resources."""
         needs = {name: each for name, each in (("CPU", self.cpus), ("GPU", self.gpus)) if each}
         fit = min(int(resources.get(name, 0) / each + 1e-9) for name, each in needs.items())
         if fit < (self.actors or 1):
@@ -157,7 +154,6 @@ class ActorPool:
         return expected | {seat.loaded: seat for seat in self._seats if not seat.ready}
 
     def _take(self, seat: _Seat, answer: Reference, again: deque[Task]) -> tuple[Task, Answer] | None:
-        """Return a task with its answer, None for other messages."""
         try:
             if answer == seat.loaded:
                 self._check_loaded(seat)
@@ -190,7 +186,6 @@ class ActorPool:
         seat.ready = True
 
     def _replace(self, seat: _Seat, again: deque[Task], error: BaseException) -> None:
-        """Queue the tasks of a lost actor again, and start another one."""
         self._dismiss(seat)
         self._seats.remove(seat)
         again += seat.tasks.values()

@@ -140,7 +140,6 @@ def _reach(address: str) -> None:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep this process's signal handlers, which Ray replaces."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -173,8 +173,6 @@ class Bundled:
 
 
 class Actor:
-    """One worker, which is given a job once, then task after task."""
-
     def __init__(self, folder: str, path: list[str]) -> None:
         # SIGTERM ends the process. Ray's handler would raise SystemExit in the user's code, as if that had.
         with suppress(ValueError):  # not in the main thread
@@ -210,11 +208,7 @@ MOST_CELLS = 32 << 20  # of the table of a block
 
 
 class TaskSplitter:
-    """Splits what is missing of some work into tasks of a requested size.
-
-    Inputs are split first, so that all tests share the steps on a block of them; then tests, in the order of the prefix
-    tree, so that only the steps to the first test of a task are repeated.
-    """
+    """Splits missing work into tasks: by inputs first, as tests share steps on them, then by tests in tree order."""
 
     def __init__(self, space: Space, work: Work, outcomes: Outcomes, *, most_inputs: int) -> None:
         paths = space.paths(work.configurations)

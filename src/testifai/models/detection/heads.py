@@ -90,7 +90,6 @@ class YoloX(_Rows):
         # Some are exported with decoded boxes: no logarithm of a size is as large as a size in pixels.
         if boxes.size and boxes[..., 2:].max() > np.log(4 * max(canvas)):
             return boxes
-        # column, row and stride of each cell of the three grids
         cell = [(x, y, s) for s in STRIDES for y in range(canvas[0] // s) for x in range(canvas[1] // s)]
         grid, stride = np.split(np.array(cell, np.float32), [2], axis=1)
         centre = (boxes[..., :2] + grid) * stride
@@ -98,8 +97,6 @@ class YoloX(_Rows):
 
 
 class YoloV5(_Rows):
-    """Three decoded boxes for each cell."""
-
     name = "yolov5"
     anchors = 3
 
@@ -150,16 +147,13 @@ HEADS: dict[str, Head] = {head.name: head for head in (YoloX(), YoloV5(), YoloV8
 
 
 def recognise(shapes: Shapes, canvas: Size) -> Head | None:
-    """Return the format of outputs of these shapes, None if it is unknown."""
     return next((head for head in HEADS.values() if head.fits(shapes, canvas)), None)
 
 
 def cells(canvas: Size) -> int:
-    """Return the number of cells of the three grids of a canvas."""
     return sum((canvas[0] // stride) * (canvas[1] // stride) for stride in STRIDES)
 
 
 def corners(boxes: Array) -> Array:
-    """Return boxes given by centre and size as corners."""
     centre, half = boxes[..., :2], boxes[..., 2:] / 2
     return np.concatenate([centre - half, centre + half], axis=-1)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from testifai.data.annotations import CLASS, CONFIDENCE, MOST, Boxes, ious, pack
 from testifai.errors import InputError, suggest
 from testifai.models.detection.heads import HEADS, Head, Shapes, Size, recognise
-from testifai.models.onnx_session import DTYPES, OnnxFile, infer, sizes
+from testifai.models.onnx_session import OnnxFile, infer, sizes
 from testifai.models.preprocess import PerChannel, Preprocess, Scale
 from testifai.support import validation
 from testifai.support.batches import Batch
@@ -36,7 +36,6 @@ class Letterbox:
     stretch: bool = False
 
     def placed(self, size: Size) -> Placed:
-        """Return the position of images of a size."""
         (height, width), (tall, wide) = size, self.canvas
         if self.stretch:
             return Placed((tall / height, wide / width), (0, 0), self.canvas)
@@ -105,9 +104,8 @@ class OnnxDetector(OnnxFile):
             "scale": scale, "mean": mean, "std": std, "classes": classes,
         }  # fmt: skip
         super().__init__(path, told, threads=threads, batch_size=batch_size)
-        self._shape, self._channels_last = _image_shape(self.name, sizes(self._input))
+        self._shape, self._channels_last = _image_shape(self.name, self.input_shape)
         self.canvas = _canvas(self.name, self._shape, size)
-        self._dtype = np.dtype(DTYPES[self._input.type])
         self._names = [node.name for node in self._session.get_outputs()]
         self.head, self._names, shapes = self._read_head(head)
         if fit is None:
@@ -119,7 +117,7 @@ class OnnxDetector(OnnxFile):
         usual = {"scale": self.head.scale, "mean": self.head.mean, "std": self.head.std}
         given = {option: value for option, value in told.items() if option in usual and value is not None}
         layout = "NHWC" if self._channels_last else "NCHW"
-        self._prepare = Preprocess(layout, dtype=self._dtype, **{**usual, **given})
+        self._prepare = Preprocess(layout, dtype=self.input_dtype, **{**usual, **given})
         confidence = LEAST if confidence is None else confidence
         self.confidence = validation.number("model: confidence", confidence, least=0, most=1)
         overlap = OVERLAP if nms is None and self.head.overlapping else nms
@@ -154,7 +152,7 @@ class OnnxDetector(OnnxFile):
         shapes = [sizes(node) for node in self._session.get_outputs()]
         if not all(shapes) or any(size is None for shape in shapes for size in shape[1:]):
             layout = (1, *self.canvas, 3) if self._channels_last else (1, 3, *self.canvas)
-            made = infer(self._session, self._names, np.zeros(layout, self._dtype), self.name)
+            made = infer(self._session, self._names, np.zeros(layout, self.input_dtype), self.name)
             shapes = [output.shape for output in made]
         if told is not None and told not in HEADS:
             raise InputError(f"model: head {told!r} is not known; {suggest(told, HEADS)}")
@@ -236,7 +234,6 @@ def choose(
     least: float,
     overlap: float | None,
 ) -> Boxes:
-    """Return the best boxes of an image, in its pixels, with a score of at least `least`; suppressed by `overlap`."""
     likely = np.flatnonzero(scores.max(axis=1) >= least)
     row, label = np.nonzero(scores[likely] >= least)
     row = likely[row]

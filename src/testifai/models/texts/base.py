@@ -172,7 +172,6 @@ class TextModel(Model):
 
 
 def check_texts(batch: object, name: str, pairs: bool | None) -> list[Text]:
-    """Return the batch as the list of texts, or of pairs, that the model takes."""
     wanted = {None: "texts or pairs of texts", False: "texts", True: "pairs of texts"}[pairs]
     if isinstance(batch, np.ndarray) and batch.dtype.kind == "O" and batch.ndim == 1:
         batch = batch.tolist()

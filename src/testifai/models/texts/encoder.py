@@ -285,9 +285,8 @@ def _poolings(folder: Path, parts: list[dict[str, str]]) -> tuple[list[str], boo
     config = read_json(path)
     if not isinstance(config, dict):
         raise InputError(f"model: {path} is missing or no table; it says how tokens become one embedding")
-    wanted = [
-        name.removeprefix("pooling_mode_") for name, on in config.items() if "pooling_mode_" in name and on is True
-    ]
+    chosen = [name for name, on in config.items() if "pooling_mode_" in name and on is True]
+    wanted = [name.removeprefix("pooling_mode_") for name in chosen]
     if not wanted or not set(wanted) <= set(_POOLINGS):
         raise InputError(f"model: {path}: pooling {', '.join(wanted) or 'none'}; accepted: {', '.join(_POOLINGS)}")
     return wanted, len(kinds) == 3

@@ -208,7 +208,6 @@ def read_json(path: Path) -> Any:
 
 
 def fingerprint(folder: Path, parts: Sequence[str] = ("",)) -> str:
-    """Return a hash of the files of a folder, and of the named folders in it, that can change the outputs."""
     files: dict[str, Path] = {}
     for part in parts:
         inside = sorted(Path(folder, part).iterdir()) if Path(folder, part).is_dir() else []
@@ -220,9 +219,8 @@ def open_network(folder: Path, kind: str, optional: str) -> Module:
     """Open a folder's network as a class of transformers; parameters named `optional…` may be missing."""
     try:
         with offline() as transformers, _silent(transformers):
-            module, info = getattr(transformers, kind).from_pretrained(
-                folder, **LOCAL, weights_only=True, output_loading_info=True
-            )
+            options = {**LOCAL, "weights_only": True, "output_loading_info": True}
+            module, info = getattr(transformers, kind).from_pretrained(folder, **options)
     except InputError:  # not installed
         raise
     except Exception as error:  # the library has no exception of its own
@@ -238,7 +236,6 @@ def open_network(folder: Path, kind: str, optional: str) -> Module:
 
 
 def _tokenizer(folder: Path, max_length: int | None) -> tuple[Tokenizer, bool]:
-    """Return the folder's tokenizer, and whether its network takes token types."""
     try:
         with offline() as transformers, _silent(transformers):
             found = transformers.AutoTokenizer.from_pretrained(folder, **LOCAL)

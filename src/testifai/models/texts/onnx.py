@@ -109,7 +109,6 @@ class OnnxTextModel(TextModel):
 
 
 def _named_inputs(name: str, inputs: list[Any]) -> Record:
-    """Return the graph's inputs by role; a lone one takes the token ids whatever its name."""
     named = {"input_ids": inputs[0]} if len(inputs) == 1 else {node.name: node for node in inputs}
     unknown = [node for node in named if node not in _INPUTS]
     if unknown or "input_ids" not in named:

@@ -24,9 +24,8 @@ def canny(grey: Images, low: float, high: float) -> Images:
 
 def distance(edges: Images, most: float) -> NDArray[np.float32]:
     """Distance in pixels to the nearest edge pixel (not 0), at most `most`: Borgefors (1986), 5×5 chamfer mask."""
-    away: NDArray[np.float32] = np.stack(
-        [cv2.distanceTransform(image, cv2.DIST_L2, 5) for image in (edges == 0).view(np.uint8)]
-    )
+    free = (edges == 0).view(np.uint8)
+    away: NDArray[np.float32] = np.stack([cv2.distanceTransform(image, cv2.DIST_L2, 5) for image in free])
     return np.minimum(away, np.float32(most), out=away)
 
 
@@ -63,8 +62,6 @@ def line_blur(images: Images, degrees: ArrayLike, length: float, sigma: float) -
 
 
 class _Line(NamedTuple):
-    """How to blur images of one size along one line."""
-
     shear: NDArray[np.intp]  # (rows, width + taps - 1): flat pixels, in which lines of the angle are rows
     band: NDArray[np.float32]  # (width + taps - 1, width): the blur of a row as a matrix
     weights: NDArray[np.float32]  # (1, taps)
@@ -117,10 +114,7 @@ def _blur_lines(planes: Images, lines: Iterator[tuple[slice, _Line]]) -> Images:
 def gaussian(
     values: Array, sigma: float | tuple[float, float], truncate: float = 4.0, border: str = "nearest"
 ) -> Array:
-    """Gaussian blur of images or of a layer; sigma in pixels, for both axes or as (vertical, horizontal).
-
-    Outside lies the nearest pixel, or with border="mirror" the mirror image (d c b a | a b c d).
-    """
+    """Blur images or a layer; sigma in pixels, or (down, across); border="mirror" repeats the edge (c b a | a b c)."""
     choice("border", border, ("nearest", "mirror"))
     height, width = values.shape[1:3]
     sides = zip(np.broadcast_to(sigma, 2).tolist(), (height, width), strict=True)
@@ -158,7 +152,6 @@ class _Gaussian(NamedTuple):
 
 
 def bell(radius: int, sigma: float) -> Floats:
-    """Weights of a Gaussian at −radius … radius."""
     weights = np.exp(-0.5 * (np.arange(-radius, radius + 1) / max(sigma, 1e-9)) ** 2)
     return np.asarray(weights / weights.sum())
 
@@ -196,10 +189,7 @@ def reflected(places: NDArray[np.intp], side: int, border: str) -> NDArray[np.in
 
 
 def _blurred_small(images: Images, down: _Gaussian, across: _Gaussian) -> Images:
-    """Two matrix products, both exact: in between, numbers are rounded to eighths of a level.
-
-    Pixels of 8 bits times weights of 16 bits fit a float32, and so do eighths (11 bits) times weights of 13.
-    """
+    """Two exact products: 8 bits times weights of 16 fit a float32, then eighths of a level (11 bits) times 13."""
     count, height, width, channels = images.shape
     eighths, whole = 8 * _band(down, 16), _band(across, 13) / 8
     result = np.empty(images.shape, dtype=np.uint8)
@@ -294,7 +284,6 @@ def _stacked(images: Images) -> Images:
 
 
 def _pixels_first(images: Images) -> Images:
-    """Images as (H, W, C · N): rows and columns of pixels are then long pieces of memory."""
     count, height, width, _ = images.shape
     turned = np.asarray(cv2.transpose(images.reshape(count, -1)), dtype=np.uint8)
     return turned.reshape(height, width, -1)

@@ -103,7 +103,6 @@ def mean_of_warps(images: Images, matrices: ArrayLike) -> Images:
 
 @lru_cache(maxsize=16)
 def _mean_sampler(height: int, width: int, matrices: bytes) -> csr_array:
-    """The mean of bilinear samplings as a sparse matrix over flat pixels."""
     choices = np.frombuffer(matrices).reshape(-1, 2, 3)
     total = csr_array((height * width, height * width), dtype=np.float64)
     for matrix in choices:
@@ -170,11 +169,7 @@ def resize(images: Images, height: int, width: int) -> Images:
 
 
 def pixelate(images: Images, rows: int, columns: int) -> Images:
-    """Means over rows × columns boxes, from 1 up to one per pixel, and in every pixel the mean of its box.
-
-    Boxes are those of Pillow's resize, down with BOX and up with NEAREST: their edges are rounded to whole pixels,
-    and a pixel shows the box under its centre.
-    """
+    """Show in every pixel the mean of its box, as Pillow's resize does, down with BOX and up with NEAREST."""
     height, width, channels = image_shape(images)
     result = np.empty((len(images), height, width, channels), dtype=np.uint8)
     for part in slabs(0, len(images), height * width * channels, _BOXED):

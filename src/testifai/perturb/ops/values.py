@@ -31,7 +31,6 @@ def exact(weights: Floats) -> Floats:
 
 
 def runs(labels: NDArray[np.integer]) -> Iterator[tuple[int, slice]]:
-    """Runs of equal labels among sorted ones."""
     found, starts = np.unique(labels, return_index=True)
     stops = [*starts[1:].tolist(), len(labels)]
     for label, start, stop in zip(found.tolist(), starts.tolist(), stops, strict=True):
@@ -134,7 +133,6 @@ def saturation_stretches(factor: float, offset: float) -> NDArray[np.float32]:
 
 
 def _recoloured(images: Images, change: Callable[[list[Images]], None]) -> Images:
-    """Colour images after a change, in place, of their three planes."""
     height, width, channels = images.shape[1:]
     result = np.empty(images.shape, dtype=np.uint8)
     for part in slabs(0, len(images), height * width * channels, _COLOURS):
@@ -145,7 +143,6 @@ def _recoloured(images: Images, change: Callable[[list[Images]], None]) -> Image
 
 
 def floats(images: Images) -> NDArray[np.float32]:
-    """Grey levels 0 to 255 as float32."""
     return images.astype(np.float32)
 
 
@@ -208,7 +205,6 @@ def luma(values: Array) -> NDArray[np.float32]:
 
 
 def where(condition: Bools, a: ArrayLike, b: ArrayLike) -> Array:
-    """The first where the condition holds, the second elsewhere."""
     result: Array = np.where(condition, a, b)
     # Two plain numbers would come out as float64.
     return result.astype(np.float32) if result.dtype == np.float64 else result

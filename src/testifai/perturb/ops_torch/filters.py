@@ -46,10 +46,7 @@ def canny(grey: Tensor, low: float, high: float) -> Tensor:
 
 
 def distance(edges: Tensor, most: float) -> Tensor:
-    """Distance in pixels to the nearest edge pixel (not 0), at most `most`.
-
-    The moves of a shortest path can be taken in any order: here direction by direction, 1, 2, 4, … moves at a time.
-    """
+    """The moves of a shortest path can be taken in any order: here direction by direction, 1, 2, 4, … at a time."""
     height, width = edges.shape[1:]
     # With a margin without edges, moves need not stop at the border.
     margin = min(int(most), max(height, width) - 1)
@@ -129,7 +126,6 @@ def _connected(strong: Tensor, weak: Tensor) -> Tensor:
 
 
 def _bits(masks: Tensor) -> Tensor:
-    """Masks as the bits of int32 numbers, 32 images in each."""
     images = pad(masks, (0, 0, 0, 0, 0, -len(masks) % 32)).reshape(-1, 32, *masks.shape[1:])
     return (images.int() << _places(masks)).sum(dim=1, dtype=torch.int32)
 
@@ -142,11 +138,8 @@ def gaussian(
     values: Tensor, sigma: float | tuple[float, float], truncate: float = 4.0, border: str = "nearest"
 ) -> Tensor:
     choice("border", border, ("nearest", "mirror"))
-    down, across = sigma if isinstance(sigma, tuple) else (sigma, sigma)
-    rows, columns = (
-        _gaussian_matrix(float(one), float(truncate), side, border)
-        for one, side in zip((down, across), values.shape[1:3], strict=True)
-    )
+    sides = zip(sigma if isinstance(sigma, tuple) else (sigma, sigma), values.shape[1:3], strict=True)
+    rows, columns = (_gaussian_matrix(float(one), float(truncate), side, border) for one, side in sides)
     if values.dtype == torch.uint8:
         return _rounded(_products(_planes(values), [(rows, columns)]))
     # Sums of floats are not exact, but are rounded away with the lower half of a float64.
@@ -295,7 +288,6 @@ def line_blur(images: Images, degrees: Tensor, length: float, sigma: float) -> I
     # Row k of the band has the weights that begin `width − 1 − k` before their first: columns are reversed.
     band = constant(weights, images.device)[angles].unfold(1, long, 1).transpose(1, 2)
     blurred = torch.bmm(sheared.reshape(len(images), channels * tall, long), band)
-    # And back, into the order of the images.
     rows = _count(height, images)[:, None] + (above - shift[:, :width])[:, None]
     places = (rows * width + _count(width, images).flip(0))[..., None] + _count(channels, images) * (tall * width)
     pixels = blurred.reshape(len(images), -1).gather(1, places.reshape(len(images), -1))

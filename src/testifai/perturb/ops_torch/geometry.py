@@ -62,10 +62,6 @@ def resize(images: Tensor, height: int, width: int) -> Tensor:
 
 
 def pixelate(images: Tensor, rows: int, columns: int) -> Tensor:
-    """Means over rows × columns boxes, from 1 up to one per pixel, and in every pixel the mean of its box.
-
-    Boxes are those of Pillow's resize, down with BOX and up with NEAREST.
-    """
     count, height, width, channels = images.shape
     sums = _box_sums(_box_sums(images, rows, 1), columns, 2)
     (tops, bottoms), (lefts, rights) = box_edges(height, rows), box_edges(width, columns)
@@ -111,9 +107,8 @@ def _between(layer: Tensor, places: NDArray[np.floating], axis: int) -> Tensor:
     inside = np.clip(places, 0, last)
     first = np.floor(inside).astype(np.int64)
     share = (inside - first).astype(np.float32)
-    before, after = (
-        layer.index_select(axis, constant(pixels, layer.device)) for pixels in (first, np.minimum(first + 1, last))
-    )
+    both = (constant(pixels, layer.device) for pixels in (first, np.minimum(first + 1, last)))
+    before, after = (layer.index_select(axis, pixels) for pixels in both)
     return before + constant(share[:, None] if axis == 1 else share, layer.device) * (after - before)
 
 

@@ -80,8 +80,6 @@ def _halved(planes: Tensor) -> Tensor:
 def _doubled(planes: Tensor, height: int, width: int) -> Tensor:
     count, rows, columns = planes.shape
     # Sixteenths of 8-bit levels are exact even where a device multiplies float32 numbers with fewer bits.
-    wide = (planes.reshape(-1, columns) @ constant(doubling(width, columns).T, planes.device)).reshape(
-        count, rows, width
-    )
-    tall = constant(doubling(height, rows), planes.device) @ wide
+    wide = planes.reshape(-1, columns) @ constant(doubling(width, columns).T, planes.device)
+    tall = constant(doubling(height, rows), planes.device) @ wide.reshape(count, rows, width)
     return tall.add_(constant(np.resize([8 / 16, 7 / 16], width).astype(np.float32) - 128, planes.device)).floor_()

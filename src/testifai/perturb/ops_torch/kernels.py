@@ -92,10 +92,7 @@ def _shuffle(state, words, pixels, starts, width, size, RADIUS: tl.constexpr, SW
 def shuffle(
     state: Any, words: Any, pixels: Any, starts: Any, most: int, width: int, radius: int, *, swap: bool
 ) -> None:
-    """Swap pixels (N, P) in place: groups of at most so many of `pixels` begin at `starts`.
-
-    A pixel's random word says with which neighbour it swaps.
-    """
+    """Swap pixels (N, P) in place, each as its word says; groups of at most `most` of `pixels` begin at `starts`."""
     count, size = state.shape
     _shuffle[(count,)](
         state, words, pixels, starts, width, size,

@@ -120,7 +120,6 @@ class TensorRng(Rng):
         return enough.to(torch.int64)
 
     def _numbers(self, count: int) -> Tensor:
-        """Numbers of 52 bits if few, else of 32."""
         if count > FEW:
             drawn = words(self.indices, self._key, self._next_call(), count, _FIELD_ROUNDS)
             return (drawn.to(torch.float64) + (2.0**31 + 0.5)).mul_(2.0**-32)

@@ -197,5 +197,4 @@ def _channel(images: Tensor, place: int) -> Tensor:
 
 
 def _beside(value: Number, tensor: Tensor) -> Number:
-    """A number, or an array on the device of a tensor."""
     return constant(value, tensor.device) if isinstance(value, np.ndarray) else value
