@@ -59,7 +59,7 @@ def detector(folder: Path) -> None:
     table: dict[str, list[dict[str, object]]] = {"images": [], "annotations": [], "categories": []}
     table["categories"] = [{"id": 1, "name": "tile"}, {"id": 2, "name": "other"}]
     rng = np.random.default_rng(0)
-    for number in range(24):
+    for number in range(36):
         scale = int(rng.integers(1, 4))
         places = [divmod(int(place), 4) for place in rng.choice(16, 1 + number % 3, replace=False)]
         cv2.imwrite(str(folder / "street" / "images" / f"{number:02}.png"), tiled(places, (SIDE * scale,) * 2))
