@@ -179,10 +179,7 @@ def _rights(alone: list[Floats]) -> list[Floats]:
 
 
 def _product(alone: list[Floats]) -> Floats:
-    """A right answer survives every property; a wrong one is each property's in proportion to its failures.
-
-    With r_0 the clean rate: r = r_0 Π r_i / r_0; wrong answers of the clean model count once.
-    """
+    """Noisy-AND: right answers r = r_0 Π r_i / r_0, wrong ones by each property in proportion to its failures."""
     rights = _rights(alone)
     off = rights[0][:, :1]
     # A class that is never right when nothing is on stays so.
@@ -193,7 +190,6 @@ def _product(alone: list[Floats]) -> Floats:
 
 
 def _worst(alone: list[Floats]) -> Floats:
-    """The row of the property that alone does most harm."""
     rights = _rights(alone)
     for place, rate in enumerate(rights):
         off: Any = (slice(None), *[0] * (place + 1))
@@ -213,10 +209,7 @@ def check_learning(prior: float, together: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SingleTables:
-    """P(answer | class, property, severity), one property on at a time.
-
-    `answers` has the axes class, property, severity and answer; a severity that a property does not have is never met.
-    """
+    """P(answer | class, property, severity), one property on at a time."""
 
     parents: ClassVar[tuple[str, ...]] = ("class", "property", "severity")
 
@@ -224,7 +217,7 @@ class SingleTables:
     outputs: tuple[str, ...]
     properties: tuple[str, ...]
     severities: tuple[int, ...]  # of any property, without 0
-    answers: Floats = field(repr=False)
+    answers: Floats = field(repr=False)  # (class, property, severity, answer); some severities are never met
     met: Floats = field(repr=False)  # (property, severity): P(severity | property), all equally probable
     weights: Floats = field(repr=False)  # of the classes
     notes: tuple[str, ...] = ()
@@ -286,14 +279,11 @@ def _gamma_counts(local: Local, generator: np.random.Generator) -> Floats:
     return counts
 
 
-Counts = Array
+Counts = Array  # (class, answer) if the scan kept what was predicted, else (class, wrong or right)
 
 
 class Scanned:
-    """A scan's outcomes on the kind of inputs that local robustness was measured on, with all other axes off.
-
-    Counts are (class, answer) if the scan kept what was predicted, else (class, wrong or right).
-    """
+    """A scan's outcomes on the kind of inputs that local robustness was measured on, with all other axes off."""
 
     def __init__(self, local: Local, levels: tuple[tuple[int, ...], ...], scan: Tomogram) -> None:
         self.local, self.levels, self.scan = local, levels, scan

@@ -31,15 +31,11 @@ from testifai.support.views import view
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-
 Arms = tuple[Floats, Floats]  # how far down, how far up
 
 
 def bounded_arms(mean: Floats, variance: Floats, trials: Floats, confidence: float = 0.95) -> Arms:
-    """Arms of an interval for the mean of values between 0 and 1, from their mean, variance and number.
-
-    Wilson's interval for the number of 0/1 trials with the same variance, which is that of `coull_arms`.
-    """
+    """Arms for the mean of values in 0..1: Wilson's interval for as many 0/1 trials as have the same variance."""
     centre, squared, _ = _cautious(mean, variance, trials, confidence)
     effective = trials * centre * (1 - centre) / squared
     low, high = wilson(mean * effective, effective, None, confidence)
@@ -47,10 +43,7 @@ def bounded_arms(mean: Floats, variance: Floats, trials: Floats, confidence: flo
 
 
 def coull_arms(mean: Floats, variance: Floats, trials: Floats, confidence: float = 0.95) -> Arms:
-    """Arms by Agresti and Coull (1998), for terms of a sum: Wilson's interval has no upper arm at a mean of 1.
-
-    z^2/2 values at 0 and at 1 are added, so that equal values do not count as certain.
-    """
+    """Arms by Agresti and Coull (1998), for terms of a sum: Wilson's interval has no upper arm at a mean of 1."""
     centre, squared, z2 = _cautious(mean, variance, trials, confidence)
     half = np.sqrt(z2 * squared / (trials + z2))
     return mean - centre + half, centre + half - mean
@@ -146,10 +139,7 @@ class Sampled:
 def count_answers(
     predicted: NDArray[np.int32], classes: NDArray[np.intp], rows: int, columns: int, weights: Floats | None = None
 ) -> Array:
-    """The confusion (property, severity, true class, output) of answers (input, property, severity); -1 is none.
-
-    With `weights`, an input counts for its weight.
-    """
+    """The confusion (property, severity, true class, output) of answers (input, property, severity); -1 is none."""
     shape = (*predicted.shape[1:], rows, columns)
     inputs, which, level = np.nonzero(predicted >= 0)
     cells = np.ravel_multi_index((which, level, classes[inputs], predicted[inputs, which, level]), shape)
@@ -161,9 +151,6 @@ def joined(right: Floats, answers: Floats) -> Floats:
     """Rows (class, ..., output) with these rates of right answers; the rest is shared out like the wrong `answers`.
 
     If all of these are 0 it is shared out evenly.
-
-    >>> joined(np.array([0.9, 0.8]), np.array([[0, 1, 3], [0, 0, 0]])).round(3).tolist()
-    [[0.9, 0.025, 0.075], [0.1, 0.8, 0.1]]
     """
     classes, outputs = answers.shape[0], answers.shape[-1]
     own = np.eye(classes, outputs, dtype=np.bool_).reshape(classes, *[1] * (answers.ndim - 2), outputs)
@@ -314,11 +301,9 @@ class Local:
         figure: Figure = view("local robustness as a figure")(self, dark=dark)
         return figure
 
-    # -- every class, property and severity by itself: arrays (class, property, severity) -----------------------------
-
     @cached_property
     def trials(self) -> Counts:
-        """How many inputs were tried."""
+        """(class, property, severity): how many inputs were tried."""
         return np.moveaxis(self.confusion.sum(axis=-1), -1, 0)
 
     @cached_property
@@ -364,13 +349,7 @@ class Local:
         return {self.classes[place]: int(given[place]) for place in np.flatnonzero(lacking)}
 
     def part(self, rows: ArrayLike) -> Local:
-        """The table of some of the sampled inputs, by row or mask.
-
-        >>> single = Sampled(np.arange(4), np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1], np.int32)[:, None, None])
-        >>> table = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[1, 1], [0, 2]]]], sampled=single)
-        >>> table.part([1, 2]).confusion.tolist()
-        [[[[0, 1], [0, 1]]]]
-        """
+        """The table of some of the sampled inputs, by row or mask."""
         if self.sampled is None:
             raise InputError("part: this table has counts alone; only one with the single inputs has parts")
         taken = self.sampled.part(np.asarray(rows))
@@ -378,8 +357,6 @@ class Local:
         sure = np.full(taken.predicted.shape, np.nan) if taken.confidence is None else taken.confidence
         means = class_means(sure, taken.classes, len(self.classes))
         return replace(self, confusion=counts, confidence=means, sampled=taken, per_class=None)
-
-    # -- means --------------------------------------------------------------------------------------------------------
 
     def by_class_and_property(self) -> Rates:
         """LR_{c,p} as arrays (class, property): the mean over the severities (Eq. 2)."""
@@ -435,8 +412,6 @@ class Local:
             down, up = together(arms)
             ends[:, *place] = mean, max(0.0, mean - float(down[0])), min(1.0, mean + float(up[0]))
         return Rates(*ends)
-
-    # -- writing down and reading back --------------------------------------------------------------------------------
 
     @classmethod
     def from_counts(

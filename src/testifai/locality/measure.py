@@ -113,11 +113,7 @@ class PerClass(Strategy):
 
 
 def allocate(total: int, weights: list[float]) -> list[int]:
-    """Whole shares of a total in proportion to the weights, at least 1 each, by largest remainders.
-
-    >>> allocate(10, [0.5, 0.26, 0.24])
-    [5, 3, 2]
-    """
+    """Whole shares of a total in proportion to the weights, at least 1 each, by largest remainders."""
     exact = np.array(weights) / sum(weights) * total
     shares = np.maximum(1, np.floor(exact).astype(int))
     left = max(0, total - int(shares.sum()))
@@ -148,7 +144,6 @@ def class_weights(given: Any, labels: NDArray[np.intp], names: Mapping[int, str]
 
 
 def candidate_mask(inputs: int, exclude: Any = None, only: Any = None) -> Bools | None:
-    """Which inputs may be sampled: all but the excluded ones, or those named."""
     if exclude is None and only is None:
         return None
     mask = np.full(inputs, only is None)

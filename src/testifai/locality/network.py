@@ -194,12 +194,7 @@ class Network:
         return self.inference.posterior(names, given)
 
     def beliefs(
-        self,
-        *names: str,
-        given: RecordLike | None = None,
-        draws: int = DRAWS,
-        seed: int = 0,
-        confidence: float = 0.95,
+        self, *names: str, given: RecordLike | None = None, draws: int = DRAWS, seed: int = 0, confidence: float = 0.95
     ) -> tuple[Belief, ...]:
         """Each of these variables alone (default: all not given), with intervals by resampling the tables.
 

@@ -52,7 +52,6 @@ class Agreement:
         return float(self.difference.mean())
 
     def as_dict(self) -> Record:
-        """Plain data for JSON: means by condition and over all, and the statements."""
         return {
             "predicted": {"overall": plain(self.told.overall), "by_condition": plain(self.told.by_condition)},
             "measured": {"overall": plain(self.seen.overall), "by_condition": plain(self.seen.by_condition)},

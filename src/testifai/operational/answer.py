@@ -35,7 +35,6 @@ class Release:
         return self.status == PASS
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         return {"require": self.require, "status": self.status, "more_labels": self.more, "reason": self.reason}
 
 
@@ -54,7 +53,9 @@ def judge(
         return Release(require, UNDECIDED, "the technique gives no interval")
     accuracy = min(max(accuracy, 0.0), 1.0)  # an unbiased estimate from a handful of labels may lie outside
     early = labelled < planned
-    widen = _early() * math.sqrt(planned / labelled) if early else 1.0
+    # A Brownian motion stays within ±c up to time 1 with probability 0.95 if 4 (1 - Phi(c)) = 0.05 (reflection
+    # principle), which is the half-width of each of two simultaneous intervals.
+    widen = half_widths(confidence_each(2)) / half_widths() * math.sqrt(planned / labelled) if early else 1.0
     least, most = max(0.0, accuracy - widen * (accuracy - low)), min(1.0, accuracy + widen * (high - accuracy))
     bounds = f"between {least:.3f} and {most:.3f}" + (", bounds for an early look" if early else "")
     needed = require - 1e-9  # a rate that is just enough must not fall short by rounding
@@ -64,15 +65,6 @@ def judge(
         return Release(require, FAIL, bounds)
     more = more_labels(accuracy, low, high, require=require, labelled=labelled, size=size)
     return Release(require, UNDECIDED, bounds, max(more, planned - labelled))
-
-
-def _early() -> float:
-    """Factor by which an interval inspected early is wider at the last look.
-
-    A Brownian motion stays within ±c up to time 1 with probability 0.95 if 4 (1 - Phi(c)) = 0.05 (reflection
-    principle), which is the half-width of each of two simultaneous intervals.
-    """
-    return half_widths(confidence_each(2)) / half_widths()
 
 
 def more_labels(accuracy: float, low: float, high: float, *, require: float, labelled: int, size: int) -> int:
@@ -144,7 +136,6 @@ class Findings:
         return tuple((*pair, count) for pair, count in ordered)
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         verdict = {} if self.verdict is None else {"verdict": self.verdict.as_dict()}
         return {
             "technique": self.technique, "accuracy": plain(self.accuracy), "low": plain(self.low),

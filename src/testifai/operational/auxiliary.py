@@ -38,7 +38,6 @@ PROPOSED = ("q0.9", "q0.8", "q0.5")
 
 
 def checked(threshold: Any) -> Threshold:
-    """A threshold as given, checked."""
     if not isinstance(threshold, str):
         return number("threshold", threshold)
     try:
@@ -89,8 +88,6 @@ class Observed:
 
 @dataclass(frozen=True, eq=False)
 class _Observing:
-    """The job of observing a slice of the inputs."""
-
     model: models.Model
     inputs: Inputs
     traces: bool
@@ -172,7 +169,6 @@ def risk_of(technique: Technique, observed: Observed, training: Observed | None 
 
 
 def check_training(technique: Technique, training: object | None) -> None:
-    """Raise InputError if surprise has no training data to be measured against."""
     if training is None:
         raise InputError(
             f"technique {technique.name!r}: measures surprise against training data; name them with --train"

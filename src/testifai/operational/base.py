@@ -112,12 +112,10 @@ class Technique(Protocol):
 
 
 def needs_of(technique: Technique) -> str:
-    """Return one of NEEDS; by default a technique draws by confidence."""
     return choice(f"technique {technique.name!r}: needs", getattr(technique, "needs", CONFIDENCE), NEEDS)
 
 
 def assumed_by(technique: Technique) -> str:
-    """Return the assumptions of a technique's interval, in words."""
     return str(getattr(technique, "assumes", ""))
 
 

@@ -50,7 +50,6 @@ class CrossEntropy:
         return {}
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """The observed share, with the interval of as many draws at random."""
         return share(sample, frame.size)
 
 

@@ -35,7 +35,6 @@ CANDIDATES = np.round(np.arange(0, 0.951, 0.05), 2)
 
 
 def checked(share: Any) -> Share:
-    """A share as given, checked."""
     if isinstance(share, str):
         if share != AUTO:
             raise InputError(f"share: {share!r} is not accepted; a number from 0 to below 1 is, or {AUTO!r}")
@@ -99,7 +98,6 @@ class DeepEST(ABC):
         """The published threshold for these risks."""
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
-        """All draws together, for they depend on no label; with share "auto", the first ones before the rest."""
         risk = needed(frame, self.name)
         weights = self.weights(risk)
         share, opening = rounds(self.share, tests)

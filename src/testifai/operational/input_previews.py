@@ -32,8 +32,6 @@ _TEXT_LIMIT = 30_000  # characters; a cell of a spreadsheet takes little more
 _TABLE_LIMIT = 64  # columns; wider rows say nothing to a reader
 _NUMBERS = 256  # of an input that is neither picture, text nor row
 
-Shown = Record
-
 
 def have_pictures(data: Data) -> bool:
     return are_images(data.inputs) or is_image(data.inputs)
@@ -48,7 +46,7 @@ def pictures(data: Data, examples: Iterable[int]) -> Iterator[Any]:
             yield rows_of(data.inputs, np.array([example], np.intp))[0]
 
 
-def shown(data: Data, examples: list[int]) -> Iterator[Shown]:
+def shown(data: Data, examples: list[int]) -> Iterator[Record]:
     """Each input as a `picture`, as one or two `texts`, or as `columns` with their values."""
     if have_pictures(data):
         for picture in pictures(data, examples):
@@ -122,7 +120,7 @@ class KeptInputs:
                 f"{self._unread}; put {inputs_path(self._path).name}, which testifai label select writes, beside it"
             )
 
-    def __getitem__(self, example: int) -> Shown:
+    def __getitem__(self, example: int) -> Record:
         place = self._places[_member(example)]
         try:
             with zipfile.ZipFile(place) as archive:

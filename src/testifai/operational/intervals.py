@@ -34,10 +34,7 @@ def hypergeometric(failures: int, tests: int, population: int) -> tuple[float, f
 
 @lru_cache(maxsize=4096)
 def share(passes: int, draws: int, population: int | None) -> tuple[float, float]:
-    """Exact limits for the share of a population that passes, from simple random draws (with replacement if None).
-
-    Each side always has half the error rate (Clopper and Pearson, Biometrika 26, 1934, or its hypergeometric form).
-    """
+    """Exact limits for the share that passes: Clopper and Pearson (Biometrika 26, 1934), or hypergeometric."""
     low, high = statistics.exact(passes, draws, population, CONFIDENCE)
     return float(low), float(high)
 

@@ -157,11 +157,7 @@ class Classes:
         return self.names[number] if self.names is not None and 0 <= number < len(self.names) else str(number)
 
     def number(self, text: str) -> int:
-        """The class that a label means; its number is accepted too, unless numbers are names here.
-
-        >>> Classes(("cat", "dog")).number("Dog"), Classes(("cat", "dog")).number("1.0"), Classes(None, 3).number("2")
-        (1, 1, 2)
-        """
+        """The class that a label means; its number is accepted too, unless numbers are names here."""
         if self.names is not None and text in self.names:
             return self.names.index(text)
         plain = _whole(text)
@@ -313,7 +309,6 @@ class Filling:
         self._take(read(self.path))
 
     def refresh(self) -> bool:
-        """Read the file again; whether it was changed."""
         file = read(self.path)
         if file.content == self._file.content:
             return False

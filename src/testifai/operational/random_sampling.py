@@ -41,14 +41,12 @@ class SimpleRandom:
 
 
 def share(sample: Sample, population: int | None) -> tuple[float, float, float]:
-    """The share of draws that did not fail, with the exact interval for that many draws at random."""
     draws = len(sample.failed)
     passes = draws - int(sample.failed.sum())
     return passes / draws, *intervals.share(passes, draws, population)
 
 
-# Shares of the examples from least to most risky, and of the labels.
-SHARES = (0.8, 0.1, 0.1)
+SHARES = (0.8, 0.1, 0.1)  # of the examples, from least to most risky
 LABELS = (0.2, 0.4, 0.4)
 
 

@@ -69,7 +69,6 @@ def selection_path(out: Path) -> Path:
 
 
 def round_path(out: Path, number: int) -> Path:
-    """The file of a round; the first is the one that was named."""
     return out if number == 1 else out.with_name(f"{out.stem}.{number}{out.suffix}")
 
 
@@ -172,7 +171,6 @@ def collect(paths: Sequence[Path], selection_file: Path | None = None) -> Collec
 
 
 def _check_tag(path: Path, selection: LabelSelection, place: Path) -> None:
-    """Raise InputError if a file belongs to another selection."""
     tag = selection_of(path)
     if tag is not None and tag != selection.tag:
         raise InputError(
@@ -204,12 +202,7 @@ def _find_selection(path: Path) -> Path:
 
 
 def _write(
-    selection: LabelSelection,
-    standing: LabellingProgress,
-    data: Data,
-    out: Path,
-    number: int,
-    known: Mapping[int, int],
+    selection: LabelSelection, standing: LabellingProgress, data: Data, out: Path, number: int, known: Mapping[int, int]
 ) -> Written:
     """Write a round: a sheet of images, the selection, the inputs for `testifai label page`, the file to fill in."""
     path, examples = round_path(out, number), standing.new_in(number - 1)

@@ -119,8 +119,6 @@ class LabelSelection:
 
 @dataclass(frozen=True, eq=False)
 class LabellingProgress:
-    """How far the labelling is."""
-
     batches: tuple[Indices, ...]  # examples that can be asked for by now; the last batch may be partly labelled
     sample: Sample  # draws that are labelled without a gap
     draws: int  # in the end

@@ -165,7 +165,6 @@ def _nearest(queries: NDArray[np.float32], points: NDArray[np.float32]) -> tuple
 
 
 def _distances(left: NDArray[np.float32], right: NDArray[np.float32], i: Indices, j: Indices) -> Floats:
-    """Distances of pairs in float64, a bounded number of pairs at a time."""
     found = np.empty(len(i))
     step = max(1, _BLOCK // (4 * left.shape[1]))
     for start in range(0, len(i), step):

@@ -159,10 +159,7 @@ class Diagram:
 
     @cached_property
     def _ways(self) -> list[Whole]:
-        """For each layer and after the last: number of ways from each node to true, by levels other than 0.
-
-        The last column is 0: the ways with a negative number of levels.
-        """
+        """Per layer and after the last: ways from each node to true by levels other than 0; the last column is 0."""
         total = int(np.prod([len(levels) for levels in self._levels], dtype=object))
         whole = np.int64 if total <= np.iinfo(np.int64).max else object
         ways: list[Whole] = [np.zeros((len(self._ends), len(self._levels) + 2), whole)]

@@ -157,7 +157,6 @@ Condition = Inequality | Before | Not | And | Or
 
 
 def before(first: str, second: str) -> str:
-    """Return the name of the column that is true if one axis is applied before another."""
     return f"before({first}, {second})"
 
 
@@ -184,12 +183,10 @@ def _evaluate(node: Condition, columns: Columns) -> Bools:
 
 
 def holds(sign: str, left: Any, right: Any) -> Any:
-    """Return where a comparison holds; the right side of `in` and `not in` is a list."""
     return _COMPARE[sign](left, right) if sign in _COMPARE else np.isin(left, right, invert=sign == "not in")
 
 
 def operand_values(operand: Operand, columns: Columns) -> Any:
-    """Return the values of an operand; of a set, the list of its members' values."""
     if isinstance(operand, ColumnName):
         return np.asarray(columns[operand.name])
     if isinstance(operand, Choice):
@@ -453,16 +450,12 @@ class Query:
         return str(self.tree)
 
     def evaluate(self, columns: Columns) -> Bools:
-        """Return where the query holds: a Boolean array, the broadcast of the columns it uses."""
         return _evaluate(self.tree, columns)
 
     def without(self, name: str) -> Query | None:
         """Return the query without its comparisons that name a column: true where one of their outcomes makes it so.
 
         None if that is always true.
-
-        >>> str(compile("zoom > 2 and quality <= 0.06", ["zoom", "quality"]).without("quality"))
-        'zoom > 2'
         """
         tree = _without(self.tree, name)
         return None if tree is None else Query(str(tree), tree, self.names - {name})
@@ -486,12 +479,6 @@ def compile(  # noqa: A001 - the word for it, and always written query.compile
     """Compile a query over the columns `names`; `levels` gives the level names of a column.
 
     `sequenced` are the axes whose order of application counts: the query may ask which is applied before which.
-
-    >>> query = compile("2 <= zoom ∧ blur = high", ["zoom", "blur"], {"blur": {"high": 5}})
-    >>> str(query)
-    '2 <= zoom and blur == "high"'
-    >>> query.evaluate({"zoom": np.array([1, 2, 3]), "blur": np.array([5, 5, 0])})
-    array([False,  True, False])
     """
     if not isinstance(text, str):
         raise InputError(f"query: got a {type(text).__name__}; accepted: text such as 'zoom > 2'")

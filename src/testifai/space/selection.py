@@ -165,7 +165,6 @@ class _Part:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """The number of tests of each order."""
         counts = self._diagram.counts[: self._space.max_order + 1]
         return tuple(n * self._sequences(t) for t, n in enumerate(counts))
 
@@ -193,7 +192,6 @@ class _Part:
         return np.stack(rows, axis=1)
 
     def _places(self, ranks: Whole, active: Bools) -> Ints:
-        """The place of each axis in the sequences with these ranks."""
         most = int(active.sum(axis=0).max())
         whole = np.int64 if math.factorial(most) <= np.iinfo(np.int64).max else object
         factorials: Whole = np.array([math.factorial(t) for t in range(most + 1)], whole)
@@ -205,7 +203,6 @@ class _Part:
 
 
 def values_of(space: Space, column: str) -> tuple[int, ...]:
-    """Return the values that an axis, `order` or `severity` can have in a space, ascending."""
     levels = {axis.name: axis.severities for axis in space.axes}
     if column in levels:
         return levels[column]
@@ -233,7 +230,6 @@ def _different(count: int, n: int, generator: np.random.Generator, whole: type) 
 
 
 def _below(count: int, n: int, generator: np.random.Generator, whole: type) -> Whole:
-    """Independent uniform integers below `count`."""
     if whole is not object:
         return generator.integers(count, size=n)
     size, excess = (count.bit_length() + 7) // 8, -count.bit_length() % 8

@@ -296,7 +296,6 @@ class Space:
         return (tuple(row) for start in range(0, total, CHUNK) for row in chunk(start).tolist())
 
     def _ranked_rows(self, ranks: Whole) -> Ints:
-        """Rows of the configurations with these places in the sequence of `configurations`."""
         return self._unflat(ranks) if self.ranked else self._severities(self._sequence.unrank(ranks)).T
 
     def ids_up_to(self, max_order: int | None = None) -> Ints:
@@ -495,7 +494,6 @@ class Space:
         return wrong
 
     def require_numbers(self) -> None:
-        """Raise InputError if some ids need more than 64 bits."""
         self._require_int64(self.size)
 
     def _require_small(self, order: int) -> None:

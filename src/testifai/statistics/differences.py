@@ -24,20 +24,17 @@ LEAST_P = 1e-12  # lowest p-value of stopped runs: far below any share of 5 % in
 
 
 def solve_paired(counts: Counts, population: int | None) -> Solved:
-    """Return bounds and p-values of tests whose inputs both runs tried."""
     low, high = paired_interval(counts[:, 5], counts[:, 4], counts[:, 0], population)
     return low, high, _paired_p(counts[:, 5], counts[:, 4], counts[:, 0], population)
 
 
 def solve_apart(counts: Counts, population: int | None) -> Solved:
-    """Return bounds and p-values of tests that the runs tried on separate inputs."""
     n_a, s_a, n_b, s_b = counts[:, :4].T
     low, high = independent_interval(s_a, n_a, s_b, n_b)
     return low, high, _independent_p(n_a, s_a, n_b, s_b)
 
 
 def solve_stopped(counts: Counts, population: int | None) -> Solved:
-    """Return bounds and p-values of tests that a stopping rule may have ended."""
     return *_stopped_interval(counts, population, CONFIDENCE), _stopped_p(counts, population)
 
 
@@ -49,10 +46,6 @@ def paired_interval(
     Of `pairs` inputs tried by both models, `gained` passed with the second alone and `lost` with the first alone. The
     rates that could be the truth are those whose score |d - delta| / sqrt(variance under delta) is at most z. A
     finite population enters, as in Wilson's interval, through the effective number of pairs n(N-1)/(N-n).
-
-    >>> low, high = paired_interval(60, 20, 1000)
-    >>> round(float(low), 4), round(float(high), 4)
-    (0.0231, 0.0584)
     """
     c, b, n = np.broadcast_arrays(*(np.asarray(count, np.float64) for count in (gained, lost, pairs)))
     z2 = half_widths(confidence) ** 2
@@ -89,10 +82,6 @@ def independent_interval(
 
     No correction for a finite population: two samples of it without a common input err in opposite directions, and
     models that fail on the same inputs then need all of the width.
-
-    >>> low, high = independent_interval(48, 80, 56, 70)  # Newcombe's example (a)
-    >>> round(float(low), 4), round(float(high), 4)
-    (0.0524, 0.3339)
     """
     low_a, high_a = wilson(passes_a, trials_a, None, confidence)
     low_b, high_b = wilson(passes_b, trials_b, None, confidence)
@@ -118,7 +107,6 @@ def _stopped_interval(counts: Counts, population: int | None, confidence: Any) -
 
 
 def _stopped_p(counts: Counts, population: int | None) -> Floats:
-    """The smallest risk at which the interval excludes 0."""
     least, most = np.full(len(counts), np.log(LEAST_P)), np.zeros(len(counts))
     for _ in range(30):
         middle = (least + most) / 2
@@ -169,10 +157,7 @@ def solve_paired_means(pairs: Sequence[Array], population: int | None) -> Solved
 def solve_separate_means(
     a: Sequence[Array], b: Sequence[Array], population: int | None, *, stopped: bool = False
 ) -> Solved:
-    """Return limits and p-values of tests on separate inputs, from both means' limits (Zou and Donner 2008).
-
-    For runs that a rule stopped, both sequences of limits are used, at half the risk each.
-    """
+    """Limits and p-values on separate inputs; of stopped runs, from sequences of limits at half the risk each."""
     one, two = _of_each(a), _of_each(b)
 
     def limits(confidence: float) -> Limits:

@@ -58,13 +58,11 @@ def spread_of(rates: Floats, tried: Tried, inputs: int) -> float:
 
 
 def difficulties(rates: Floats, spread: float, tried: Tried, inputs: int) -> Difficulties:
-    """Return the difficulty of each input; for untried inputs, its prior distribution."""
     severities = _severities(rates, spread)
     return Difficulties(severities, spread, _weighed(severities, spread, tried, inputs)[1])
 
 
 def _severities(rates: Floats, spread: float) -> Floats:
-    """Severities of tests such that each fails at its rate over all inputs."""
     kept = np.clip(rates, LEAST_RATE, 1 - LEAST_RATE)
     return np.asarray(logit(kept) * np.sqrt(1 + FLATTER * spread**2))
 

@@ -40,7 +40,6 @@ class JointFailures:
 
     @property
     def expected(self) -> Floats:
-        """Number of these inputs."""
         return self.share * self.trials
 
     @property
@@ -290,8 +289,6 @@ def connected(count: int, links: Sequence[tuple[int, int]]) -> list[list[int]]:
 
 
 class _Table:
-    """The outcomes of one pair's tests on the inputs that count."""
-
     def __init__(self, design: Design, fetch: Fetch) -> None:
         tried, passed = fetch(design.rows) if design.tests else (np.zeros((0, 1), bool), np.zeros((0, 1), bool))
         by_all, by_any = tried.all(axis=1), tried.any(axis=1)
@@ -348,7 +345,6 @@ class _Sample:
 
     @cached_property
     def products(self) -> Floats:
-        """Rates of the joint tests that independence predicts."""
         return self._products(self.rates)
 
     @cached_property
@@ -364,7 +360,6 @@ class _Sample:
         return product if self.plain else np.divide(product, clean, out=np.zeros_like(product), where=clean > 0)
 
     def effects(self) -> Record:
-        """Differences between the measured rates and their products."""
         worst = int(np.argmax(np.abs(self.departures)))
         return {
             "mean_effect": float(np.abs(self.departures).mean()),
@@ -438,11 +433,6 @@ def p_values(statistics: Floats, nulls: Floats) -> tuple[Floats, Floats]:
 
     The latter step down over the largest of the standardised statistics (Westfall and Young 1993, section 2.6):
     unlike Holm's correction they are not bounded by the number of draws when there are many pairs.
-
-    >>> null = np.arange(99.0)
-    >>> alone, among = p_values(np.array([97.0, 200.0]), np.array([null, null[::-1]]))
-    >>> alone.tolist(), among.tolist()
-    ([0.03, 0.01], [0.03, 0.01])
     """
     draws = nulls.shape[1]
     alone = (1 + np.sum(nulls >= statistics[:, None], axis=1)) / (draws + 1)

@@ -47,10 +47,7 @@ _WIDEST = 1 + _UNEVEN * _GOLDEN
 
 
 def first_levels(most: int, narrowest: float = NARROWEST) -> Floats:
-    """Where to begin, in 0..1: both ends and unevenly spaced levels, none farther apart than `narrowest`.
-
-    There are at most `most`, even if they are farther apart then.
-    """
+    """Both ends and unevenly spaced levels of 0..1, none farther apart than `narrowest` unless `most` are too few."""
     count = max(2, min(1 + math.ceil(_WIDEST / narrowest), most))
     places = np.arange(1, count - 1)
     # The multiples of the golden ratio modulo 1 are spread evenly and never repeat.
@@ -95,10 +92,7 @@ def _around(levels: Floats, widths: Floats, squares: Floats) -> Floats:
 
 
 def _scale_neighbours(levels: Floats, widths: Floats) -> tuple[list[int], list[int]]:
-    """For each pair the index of the nearest level before and after it that is at least half its width away.
-
-    If all levels on a side are nearer, it is the outermost; −1 or the number of levels if there is none.
-    """
+    """For each pair the index of the nearest level before and after it that is at least half its width away."""
     before = np.searchsorted(levels, levels[:-1] - widths / 2, side="right") - 1
     after = np.searchsorted(levels, levels[1:] + widths / 2, side="left")
     pairs, last = np.arange(len(widths)), len(levels) - 1
@@ -143,11 +137,8 @@ class LevelGrid:
 
 
 def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | float, threshold: float) -> Mask:
-    """Per pair of neighbouring levels: may a curve within the limits and the parabolas cross the threshold?
-
-    `parabIntsct` of Algorithm 1 for both parabolas. An accuracy of exactly the threshold counts as above (Definition
-    2).
-    """
+    """Per pair of neighbours: may a curve cross the threshold (`parabIntsct` of Algorithm 1, both parabolas)?"""
+    # An accuracy of exactly the threshold counts as above (Definition 2).
     above, below = lows >= threshold, highs < threshold
     both_above, both_below = above[:-1] & above[1:], below[:-1] & below[1:]
     reach = curvature * np.diff(levels) ** 2
@@ -157,10 +148,7 @@ def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | f
 
 
 def _vertex(left: Floats, right: Floats, reach: Floats) -> Floats:
-    """Height of the vertex of the upward parabola through two heights, infinite if it is not between them.
-
-    `reach` is a·w², with a the leading coefficient and w the distance.
-    """
+    """Height of the upward parabola's vertex through two heights, with reach a·w²; infinite if not between them."""
     difference = right - left
     inside = (np.abs(difference) <= reach) & (reach > 0)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -25,10 +25,7 @@ DROPS = (0.01, 0.05, 0.1, 0.2, 0.4)
 
 @dataclass(frozen=True, eq=False)
 class Calibrated(Perturbation):
-    """A perturbation whose severity s, counted from 1, is the level at which accuracy has fallen by `drops[s − 1]`.
-
-    It can be used as an axis like any other.
-    """
+    """A perturbation whose severity s, from 1, is the level at which accuracy has fallen by `drops[s − 1]`."""
 
     accuracy: float = float("nan")  # on the clean inputs
     drops: tuple[float, ...] = ()
@@ -52,7 +49,6 @@ class Calibrated(Perturbation):
         return figure
 
     def as_dict(self) -> Record:
-        """The table as plain data for JSON."""
         return {
             "name": self.name,
             "accuracy": self.accuracy,

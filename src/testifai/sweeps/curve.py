@@ -314,8 +314,6 @@ class SweepTask:
             yield places[level], passed
 
 
-# -- the methods that the ASAP paper compares with: uniform levels, numerical integration, random levels ---------------
-
 # Evaluations of scipy.integrate.quad: the Gauss-Kronrod rule has 21 levels, and halving an interval costs two rules.
 QUAD_RULE = 21
 

@@ -34,8 +34,6 @@ class SweepBatch:
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """Inputs to run at a level, None being the clean inputs; `clean` is what is remembered of these, if needed."""
-
     level: float | None
     start: int
     stop: int
@@ -44,8 +42,6 @@ class _Job:
 
 @dataclass(frozen=True, eq=False)
 class _AtLevels:
-    """The job of a sweep: a model's outcomes where a perturbation has this or that level."""
-
     subject: Subject
     perturbation: Perturbation
     off: float | None  # the level at which it does nothing, if there is one
@@ -148,11 +144,7 @@ class Probe:
 
 
 def _open_ended(perturbation: Perturbation, ends: tuple[float, float]) -> tuple[Perturbation, float | None]:
-    """The perturbation for all levels between the ends, and the level at which it is off, if there is one.
-
-    Levels of a sweep may start anywhere or pass through off. Without declared levels, off is the parameter of severity
-    0.
-    """
+    """The perturbation for all levels between the ends, and the level at which it is off, if there is one."""
     off = (perturbation.severities if perturbation.levels is None else perturbation.levels)[0]
     known = isinstance(off, int | float) and not isinstance(off, bool) and math.isfinite(off)
     beyond = min(ends) - abs(ends[1] - ends[0])  # no level of the sweep is taken for off by accident
@@ -229,7 +221,6 @@ class Samples:
         return float(self._passes[level][size - 1]) / size
 
     def next_size(self, level: float) -> int:
-        """The size at which the sample at a level is looked at next."""
         return next((size for size in multiplicity.sizes(self.inputs) if size > self.trials(level)), self.inputs)
 
     def points(self, curvature: float | str) -> Points:
@@ -255,10 +246,7 @@ class Samples:
         return Points(levels, accuracies, lows, highs, bend, trials, int(trials.sum()))
 
     def _common(self, levels: list[float]) -> list[float]:
-        """The accuracies of some levels on the inputs that all of them have in common.
-
-        On the same inputs, differences of accuracies are far less noisy than the accuracies.
-        """
+        """The accuracies on common inputs: their differences are far less noisy than those on different ones."""
         common = min(map(self.trials, levels))
         return [self.accuracy(level, common) for level in levels]
 

@@ -80,12 +80,7 @@ narrower than 0.049 of the span
         )
 
     def as_dict(self) -> Record:
-        """Everything as plain data for JSON; what is not known is None.
-
-        >>> from testifai.sweeps import sweep
-        >>> sweep(lambda level: 1 - level / 2, 0, 1).as_dict()["uncertain"]
-        [[0.39990234375, 0.400390625]]
-        """
+        """Everything as plain data for JSON; what is not known is None."""
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     @overload
@@ -137,13 +132,11 @@ class Scale:
 
 @dataclass(frozen=True)
 class SweepSetting:
-    """What was asked for; `curvature` as told, `bend` in the units the levels are worked with."""
-
     scale: Scale
     thresholds: tuple[float, ...]
     method: str
-    curvature: float | str
-    bend: float | str
+    curvature: float | str  # as told
+    bend: float | str  # in the units the levels are worked with
     points: int
     narrowest: float = asap.NARROWEST
     confidence: float | None = None

@@ -84,8 +84,6 @@ class SweepRecord:
 
 @dataclass(frozen=True)
 class StoredSweep:
-    """The sweep of one perturbation in a run file."""
-
     identity: Record  # what it was made from
     found: list[Record]  # a `Sweep.as_dict` for each threshold; empty until the sweep is finished
 

@@ -96,8 +96,6 @@ class GraphBuilder:
         self.constants: list[Any] = []
         self.bilinear = False  # whether two numbers that vary are multiplied
 
-    # -- what formulas ask for -----------------------------------------------------------------------------------------
-
     def image_shape(self, images: Symbol) -> tuple[int, int, int]:
         channels, height, width = self._shape
         return height, width, channels
@@ -115,8 +113,6 @@ class GraphBuilder:
         means = self.write("Conv", images.name, self.constant(kernel))
         # As wide as the image: not every verifier makes a sum of tensors of different sizes.
         return self.made("Add", means, self.constant(np.zeros((1, *self._shape))))
-
-    # -- symbols -------------------------------------------------------------------------------------------------------
 
     def symbol(self, given: Symbol | ArrayLike) -> Symbol:
         """Numbers, one for all pixels or one each, as a symbol."""
@@ -148,8 +144,6 @@ class GraphBuilder:
     @property
     def _no_coefficients(self) -> Floats:
         return np.zeros((self.parameters, *self._shape))
-
-    # -- nodes ---------------------------------------------------------------------------------------------------------
 
     def linear(self, coefficients: Floats, bias: Floats) -> str:
         """An image that is linear in the parameters."""
