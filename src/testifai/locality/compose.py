@@ -63,7 +63,6 @@ class System:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether the parts may change places."""
         return all(
             np.array_equal(table, table.swapaxes(axis, axis + 1))
             for table in (self.codes, self.right)
@@ -172,7 +171,6 @@ class Global:
         return f"<{type(self).__name__} of {len(self.tuples):,} combinations of classes under {under}: {found}>"
 
     def as_dict(self) -> Record:
-        """Everything as JSON values, null where there is no number."""
         return {one.name: plain(getattr(self, one.name)) for one in fields(Global)}
 
 
@@ -208,7 +206,6 @@ class Setting:
 
     @property
     def interchangeable(self) -> bool:
-        """Whether the parts may change places under all conditions."""
         return self.system.symmetric and all(len(set(one)) == 1 for one in self.conditions)
 
     def __post_init__(self) -> None:
@@ -250,7 +247,6 @@ class Setting:
 
     @property
     def rows(self) -> Floats:
-        """(class, flat cell, output): the shares of the answers."""
         return self.local.answers.reshape(len(self.local.classes), -1, len(self.local.outputs))
 
     @property
@@ -309,7 +305,6 @@ def compose(
 def read_conditions(
     properties: tuple[str, ...], severities: tuple[tuple[int, ...], ...], given: Any, arity: int, share: str
 ) -> list[tuple[int, ...]]:
-    """Per condition the places of the properties of its parts."""
     choice("share", share, SHARES)
     places = {name: place for place, name in enumerate(properties)}
     conditions = []
@@ -334,7 +329,6 @@ def read_conditions(
 
 
 def common_severities(severities: tuple[tuple[int, ...], ...], condition: tuple[int, ...]) -> tuple[int, ...]:
-    """The severities that all properties of a condition have."""
     first, *others = (severities[place] for place in condition)
     return tuple(severity for severity in first if all(severity in other for other in others))
 

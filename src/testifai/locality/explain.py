@@ -80,7 +80,6 @@ def wrong_answers(local: Local) -> Mask:
 
 
 def counts(local: Local) -> Floats:
-    """The confusion as (class, property, severity, output)."""
     return np.moveaxis(local.confusion, 2, 0).astype(np.float64)
 
 
@@ -117,7 +116,6 @@ def _holm_both(confused: Floats, failing: Floats) -> tuple[Floats, Floats]:
 
 
 def _failures(local: Local, within: Mask | None = None) -> Floats:
-    """(class, property, severity): how many answers were wrong, of all or of some."""
     wrong = wrong_answers(local) if within is None else wrong_answers(local) & within
     return np.asarray((counts(local) * wrong).sum(axis=-1))
 
@@ -218,7 +216,7 @@ class Composition:
         return found
 
     def involved(self) -> Floats:
-        """(part, class, flat cell, output): the probability that a part gives this answer and the system is wrong."""
+        """(part, class, flat cell, output): P(a part gives this answer and the system is wrong)."""
         met = np.zeros((self.setting.system.arity, *self.rows.shape[:2]))  # the probability that a part meets the cell
         for classes in self.setting.tuples:
             for part, one in enumerate(classes):
@@ -387,7 +385,6 @@ def _traces(local: Local, composition: Composition | None) -> tuple[Trace, ...]:
 
 
 def matching_axes(local: Local, properties: Any) -> dict[str, Axis]:
-    """The axes that a table was measured on, by name; refused where others are given."""
     if properties is None:
         return {}
     space = properties if isinstance(properties, Space) else Space(properties)

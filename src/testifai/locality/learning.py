@@ -49,16 +49,10 @@ class Tables:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The variables of a network that an answer depends on: the axes but the last."""
         return ("class", *self.properties)
 
     def row(self, true_class: str, severities: Mapping[str, int] | None = None) -> dict[str, float]:
-        """The probability of each answer; properties not named are off.
-
-        >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[17, 3], [1, 19]]]])
-        >>> {name: round(p, 3) for name, p in learn(local).row("cat", {"fog": 1}).items()}
-        {'cat': 0.833, 'dog': 0.167}
-        """
+        """The probability of each answer; properties not named are off."""
         if true_class not in self.classes:
             raise InputError(f"class: no class {true_class!r}; {suggest(true_class, self.classes)}")
         at = [0] * len(self.properties)
@@ -256,7 +250,6 @@ def learn_single(local: Local, prior: float = 0.5) -> SingleTables:
 
 
 def resampled(local: Local, prior: float = 0.5, *, count: int, seed: int = 0) -> Iterator[SingleTables]:
-    """Draw the tables `count` times from what is known of them."""
     generator = np.random.Generator(np.random.Philox(seed))
     pseudo, sampled, shape = pseudo_counts(local, prior), local.sampled, (len(local.classes), len(local.outputs))
     for _ in range(count):
@@ -335,10 +328,7 @@ class Scanned:
         return counts
 
     def posterior(self, rows: Floats, counts: Counts, strength: float) -> Floats:
-        """Rows (class, answer) after these counts: the mean of a Dirichlet posterior, `rows` weigh `strength` trials.
-
-        If only right and wrong are known, wrong answers are shared out as before.
-        """
+        """Rows (class, answer): the Dirichlet posterior mean after these counts; `rows` weigh `strength` trials."""
         known = self._predicted is not None
         before = rows if known else np.stack([1 - np.diagonal(rows), np.diagonal(rows)], axis=1)
         total = counts.sum(axis=-1, keepdims=True) + strength
@@ -346,7 +336,6 @@ class Scanned:
         return mean if known else joined(mean[:, 1], rows)
 
     def _output_places(self) -> Callable[[Array], NDArray[np.intp]]:
-        """The function from kept numbers of answers to indices of outputs, -1 for other answers."""
         outputs, names = self.local.outputs, self.scan.classes
         if names:
             known = {float(n): outputs.index(name) for n, name in enumerate(names) if name in outputs}

@@ -109,7 +109,6 @@ def shared_variance(rows: NDArray[np.intp], errors: Floats) -> Floats:
 
 
 def together(arms: Sequence[Arms]) -> Arms:
-    """The arms of a sum of independent parts."""
     down, up = (np.sqrt(sum(np.square(part) for part in side)) for side in zip(*arms, strict=True))
     return down, up
 
@@ -131,7 +130,6 @@ class Sampled:
         return f"<Sampled: {len(self.ids):,} inputs of {len(np.unique(self.classes)):,} classes>"
 
     def part(self, rows: Array) -> Sampled:
-        """Some of the inputs, by row or mask."""
         sure = None if self.confidence is None else self.confidence[rows]
         return Sampled(self.ids[rows], self.classes[rows], self.predicted[rows], sure)
 
@@ -161,7 +159,6 @@ def joined(right: Floats, answers: Floats) -> Floats:
 
 
 def class_means(values: Array, classes: NDArray[np.intp], rows: int) -> Floats:
-    """(class, property, severity): the mean of what is known, NaN where nothing is."""
     means = np.full((rows, *values.shape[1:]), np.nan)
     for place in range(rows):
         mine = values[classes == place]
@@ -192,7 +189,6 @@ class Confidences:
         return f"<Confidences of {len(self.classes):,} classes under {', '.join(self.properties)}: mean when {means}>"
 
     def as_dict(self) -> Record:
-        """Plain data for JSON, null where there is no number."""
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
 
@@ -258,11 +254,9 @@ class Rates:
         return f"<Rates of shape {self.rate.shape}, {ends}, with intervals>"
 
     def at(self, place: Any) -> Rates:
-        """Return the rates and intervals at some place of the arrays."""
         return Rates(self.rate[place], self.low[place], self.high[place])
 
     def numbers(self) -> Rates:
-        """Return the rate and interval of arrays with a single element as numbers."""
         return Rates(float(self.rate.item()), float(self.low.item()), float(self.high.item()))
 
 

@@ -160,7 +160,6 @@ def candidate_mask(inputs: int, exclude: Any = None, only: Any = None) -> Bools 
 
 
 def single_ids(space: Space) -> Ids:
-    """The tests with one perturbation alone, property by property, severity by severity."""
     alone = np.eye(len(space.axes), dtype=int)
     return space.ids(np.concatenate([np.outer(axis.severities[1:], alone[i]) for i, axis in enumerate(space.axes)]))
 
@@ -313,7 +312,6 @@ class SampleRecord:
         # (input, property, severity); -1 and NaN where an input was not tried
         shape = (len(places), len(severities), max(map(len, severities)))
         predicted, sure = np.full(shape, -1, np.int32), np.full(shape, np.nan)
-        # The values that a scan keeps are margins.
         measured = self.notes["numbers"] is not None and "value" in self.outcomes.kept_names()
         cells = [(which, level) for which, levels in enumerate(severities) for level in range(len(levels))]
         for test, cell in zip(single_ids(self.space).tolist(), cells, strict=True):
@@ -354,7 +352,6 @@ class Confident(Label):
 
 
 def known_classes(model: models.Model, data: datasets.Data) -> tuple[NDArray[np.intp], list[str]]:
-    """The inputs' classes as the model numbers them, and the names of the classes."""
     Label().check(data.labels, None)
     assert data.labels is not None
     if data.labels.ndim != 1:

@@ -117,7 +117,8 @@ def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
     told, seen = predicted.mean.at(rows), measured.mean
     low, high = _bounds(told, seen)
     strict = confidence_each(seen.rate.size)
-    all_low, all_high = _bounds(predicted.at(strict).mean.at(rows), measured.mean_at(strict))
+    wide = _means(seen.rate, measured.variance, measured.trials, strict)
+    all_low, all_high = _bounds(predicted.at(strict).mean.at(rows), wide)
     inside, disagrees = (low <= 0) & (high >= 0), (all_low > 0) | (all_high < 0)
     return Agreement(
         measured.tuples, measured.conditions, told, seen, seen.rate - told.rate, all_low, all_high, inside, disagrees,
@@ -146,10 +147,6 @@ class Measurement(Global):
     trials: NDArray[np.int64]  # (tuple): combinations
     variance: Floats  # (tuple, condition): of a combination's mean over the severities
     dropped: int = 0  # given combinations that contain an input that was not sampled
-
-    def mean_at(self, confidence: float) -> Rates:
-        """The means over the severities with intervals of another confidence."""
-        return _means(self.mean.rate, self.variance, self.trials, confidence)
 
 
 def composed(
@@ -304,7 +301,6 @@ def _over_tuples(mean: Floats, rows: Rows, apart: Floats) -> Rates:
 
 
 def _draw(sampled: Sampled, usable: NDArray[np.intp], classes: tuple[int, ...], most: int | None, seed: int) -> Rows:
-    """Random combinations of inputs of these classes, no input twice."""
     generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *classes])))
     columns: list[NDArray[np.intp]] = [np.empty(0, np.intp)] * len(classes)
     for one in sorted(set(classes)):

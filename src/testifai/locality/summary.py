@@ -33,7 +33,6 @@ def severity_range(severities: Sequence[int], all_severities: Sequence[int]) -> 
 
 
 def perturbation(axis: Axis, severities: Sequence[int]) -> str:
-    """A property's perturbation and its parameters at these severities."""
     ends = (axis.perturbation.severities[severity] for severity in (severities[0], severities[-1]))
     first, last = (f"{end:g}" if isinstance(end, int | float) else str(end) for end in ends)
     return f"{axis.perturbation.name}, parameter {first}" + (f" to {last}" if len(severities) > 1 else "")
@@ -52,7 +51,6 @@ def p_text(p_value: float) -> str:
 
 
 def count(number: float) -> str:
-    """A number of inputs; expected ones may be fractions."""
     return f"{number:,}" if isinstance(number, int) else f"{number:,.1f}"
 
 
@@ -235,7 +233,6 @@ def rest(found: Explanation) -> list[str]:
 
 
 def gains(trend: Trend) -> str:
-    """What fixing the trend would give at most."""
     local = f"local robustness {gain_text(trend.local_gain)}"
     if trend.composed_gain is None:
         return f"{local}; {trend.share:.1%} of all failures"

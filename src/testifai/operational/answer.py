@@ -95,8 +95,6 @@ SHOWN = 10  # failing examples and confusions in the lines for people; JSON has 
 
 @dataclass(frozen=True)
 class Failing:
-    """An example that the model got wrong."""
-
     example: int
     where: str
     label: str
@@ -154,7 +152,6 @@ class Findings:
         }  # fmt: skip
 
     def lines(self, path: Path) -> list[str]:
-        """What the labels say and what to do next, for people to read."""
         return [*self._estimate(), *self._failures(), *self._next_step(path)]
 
     def _estimate(self) -> list[str]:
@@ -210,7 +207,6 @@ class Findings:
 
 
 def answer(collected: Collected, require: float | None = None) -> Findings:
-    """What the labels that came back say."""
     if require is not None:
         check_require(require)
     selection, standing, frame = collected.selection, collected.standing, collected.selection.frame

@@ -43,8 +43,7 @@ class Curves:
         passed = (labelled - failed)[:, used]
         score = self.log_prior + failed[:, used] @ self.log_rate[used] + passed @ self.log_rest[used]
         best = score.max(axis=1, keepdims=True)
-        # The rest weighs less than a millionth.
-        kept = (score > best - 20).any(axis=0)
+        kept = (score > best - 20).any(axis=0)  # the rest weighs less than a millionth
         weight = np.exp(score[:, kept] - best)
         weight /= weight.sum(axis=1, keepdims=True)
         return weight @ self.rate[kept], weight @ self.spread[kept]
@@ -79,10 +78,8 @@ def curves(*, trusting: bool) -> Curves:
 
 
 def fill(wanted: Floats, least: Floats, members: Floats, tests: float) -> Floats:
-    """Inclusion probabilities c * wanted, kept between `least` and 1, that add up to `tests`; one row per design.
-
-    As c grows the sum rises in straight pieces: a cell joins in when c * wanted reaches `least` and drops out at 1.
-    """
+    """Inclusion probabilities c * wanted, kept between `least` and 1, that add up to `tests`; one row per design."""
+    # As c grows the sum rises in straight pieces: a cell joins in at c * wanted = `least` and drops out at 1.
     bends = np.concatenate([least / wanted, 1 / wanted], axis=1)
     order = np.argsort(bends, axis=1)
     bends = np.take_along_axis(bends, order, axis=1)
@@ -141,10 +138,8 @@ def systematic(probabilities: Floats, tests: int, rng: np.random.Generator) -> I
     return np.asarray(np.searchsorted(reached, steps, side="right"), np.int64)
 
 
-# Student's for 60 degrees of freedom: the variance rests on few labels that weigh much.
-QUANTILE = 2.0
-# The first-order correction for skewness is not trusted beyond this.
-MOST_SKEW = 1.2
+QUANTILE = 2.0  # Student's for 60 degrees of freedom: the variance rests on few labels that weigh much
+MOST_SKEW = 1.2  # beyond which the first-order correction for skewness is not trusted
 SHIFTS = np.linspace(-8, 8, 161)
 
 
@@ -183,21 +178,17 @@ def limits(
     deviation = np.sqrt(variance * max(scatter, 1.0) + labels.imbalance)
 
     def limit(quantile: float) -> float:
-        """The total of which the estimate is that quantile."""
         quantiles = totals + deviation * (quantile + skew * (quantile**2 - 1) / 6)
         return float(np.interp(failing, np.maximum.accumulate(quantiles), totals))
 
-    # Failures are whole.
     low, high = np.floor(min(limit(QUANTILE), failing)), np.ceil(max(limit(-QUANTILE), failing))
     return float(max(low, known[0])), float(min(high, known[1]))
 
 
 FIRST_ROUND = 0.2  # of all labels
 FOLDS = 5
-# With fewer labels there is nothing to learn from a first round.
-FEWEST = 40
-# The least chance in the second round, as a share of the average one, so that the round can always be filled.
-SPARE = 0.001
+FEWEST = 40  # with fewer labels there is nothing to learn from a first round
+SPARE = 0.001  # least chance in the second round, of the average one, so that the round can always be filled
 
 
 class BalancedSampling:

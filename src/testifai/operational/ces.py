@@ -16,8 +16,7 @@ from testifai.support.types import Array, Floats
 
 START, GROUP, CANDIDATES = 30, 5, 300
 BINS = 9
-# Probability of a bin that the sample does not reach yet.
-FLOOR = 1e-10
+FLOOR = 1e-10  # probability of a bin that the sample does not reach yet
 
 
 class CrossEntropy:
@@ -89,7 +88,6 @@ def _histogram(bins: NDArray[np.uint8]) -> Indices:
 
 
 def _groups(left: int, group: int, rng: np.random.Generator) -> Indices:
-    """Candidate groups of different places out of those left."""
     places = rng.integers(left, size=(CANDIDATES, group))
     while True:
         ordered = np.sort(places, axis=1)

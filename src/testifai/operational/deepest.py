@@ -126,11 +126,9 @@ class DeepEST(ABC):
         return auxiliary.few_suspects(self.name, risk, self.limit(risk))
 
     def weights(self, risk: Floats) -> Floats:
-        """The weight of a link into each example: its risk if suspicious, else nothing.
-
-        Where a suspicious risk is not positive (LSA is a logarithm) all are counted from the lowest instead.
-        """
+        """The weight of a link into each example: its risk if suspicious, else nothing."""
         suspect = risk > self.limit(risk)
+        # Where a suspicious risk is not positive (LSA is a logarithm) all are counted from the lowest instead.
         weight = risk if not suspect.any() or risk[suspect].min() > 0 else risk - risk.min()
         return np.where(suspect, weight, 0.0)
 

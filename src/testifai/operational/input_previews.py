@@ -112,7 +112,6 @@ class KeptInputs:
                     self._unread = f" ({place.name} cannot be read: {str(error)[:120]})"
 
     def check(self, examples: Iterable[int]) -> None:
-        """Refuse to label what cannot be seen."""
         missing = [example for example in examples if _member(example) not in self._places]
         if missing:
             raise InputError(
@@ -154,8 +153,6 @@ small { color: #666; }
 
 @dataclass(frozen=True)
 class Card:
-    """One example on the sheet."""
-
     example: int
     image: Array
     predicted: str

@@ -45,19 +45,12 @@ def _errors(none: bool, all_failed: bool, confidence: float) -> tuple[float, flo
 
 
 def beta(rate: float, effective: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Clopper and Pearson's limits for a rate that is as uncertain as that of `effective` simple random draws.
-
-    Korn and Graubard, Survey Methodology 24, 1998.
-    """
+    """Clopper and Pearson's limits for a rate as uncertain as that of `effective` draws (Korn and Graubard 1998)."""
     return statistics.clopper_pearson(rate * effective, effective, _errors(rate == 0, rate == 1, confidence))
 
 
 def total(parts: Iterable[Part]) -> Part:
-    """Estimate and limits of a sum of independent parts, from theirs.
-
-    The distances from estimate to limit add up in squares on each side: Zou and Donner, "Construction of confidence
-    limits about effect measures: a general approach" (Statistics in Medicine 27, 2008).
-    """
+    """Estimate and limits of a sum of independent parts: distances add up in squares (Zou and Donner 2008)."""
     table = np.array(list(parts), float)
     centre = table[:, 0].sum()
     below = np.sqrt(((table[:, 0] - table[:, 1]) ** 2).sum())

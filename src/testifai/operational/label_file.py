@@ -50,7 +50,6 @@ class CsvFile:
         return self.header.index(name)
 
     def cells(self, name: str) -> list[str]:
-        """What the rows hold in a column; empty where there is no such column."""
         if name not in self.header:
             return [""] * len(self.rows)
         place = self.header.index(name)
@@ -327,7 +326,6 @@ class Filling:
         return self._file.cells(column)[row]
 
     def put(self, row: int, text: str) -> None:
-        """Write a label, or none; nothing is written over what was not read."""
         label = self.classes.text(self.classes.number(text)) if text else ""
         if label == self.labels[row]:
             return

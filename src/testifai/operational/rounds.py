@@ -47,7 +47,6 @@ class Collected:
     files: Mapping[int, Path] = field(default_factory=dict)  # with the row of each example
 
     def failed(self) -> dict[int, bool]:
-        """Whether the model was wrong, for every labelled example."""
         predicted = self.selection.frame.predicted
         assert predicted is not None
         return {example: bool(predicted[example] != label) for example, label in self.labels.items()}

@@ -69,7 +69,6 @@ class LabelSelection:
         return "".join(string.ascii_lowercase[number // 26**place % 26] for place in range(8))
 
     def opinion(self, example: int) -> tuple[str, float | None]:
-        """What the model says an example is, and how sure it is."""
         assert self.frame.predicted is not None
         predicted = self.classes.text(int(self.frame.predicted[example]))
         return predicted, None if self.confidence is None else float(self.confidence[example])

@@ -97,7 +97,6 @@ def reserved() -> str:
 
 
 def parameters_of(perturbation: Perturbation, severities: Sequence[int]) -> list[Any]:
-    """Return the parameters of a perturbation's function at some severities, as plain data."""
     table = describe(perturbation)["severities"]
     return [table[severity] for severity in severities]
 

@@ -154,7 +154,6 @@ class Diagram:
 
     @cached_property
     def counts(self) -> list[int]:
-        """Number of selected products of levels, by how many of their levels are not 0."""
         return [int(count) for count in self._ways[0][0, :-1]]
 
     @cached_property

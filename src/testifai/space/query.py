@@ -16,8 +16,6 @@ from testifai.support.types import Array, Bools
 
 
 class Lazy(Mapping[str, Array]):
-    """Columns computed when first needed."""
-
     def __init__(self, makers: Mapping[str, Callable[[], Array]]) -> None:
         self._makers = makers
         self._made: dict[str, Array] = {}
@@ -95,8 +93,6 @@ class Constant:
 
 @dataclass(frozen=True)
 class Choice:
-    """The set after `in`."""
-
     members: tuple[Constant, ...]
 
     def __str__(self) -> str:
@@ -161,7 +157,6 @@ def before(first: str, second: str) -> str:
 
 
 def comparisons(node: Condition) -> Iterator[Inequality | Before]:
-    """Yield the comparisons that a condition combines, from left to right."""
     if isinstance(node, Inequality | Before):
         yield node
     else:
@@ -195,10 +190,7 @@ def operand_values(operand: Operand, columns: Columns) -> Any:
 
 
 def _without(node: Condition, name: str, value: bool = True) -> Condition | None:
-    """The tree with comparisons that name a column treated as a value, under a `not` as its opposite; None: always it.
-
-    A chain of comparisons is an `and` of its pairs.
-    """
+    """The tree with comparisons that name a column taken as a value, under a `not` as its opposite; None: always it."""
     parts: list[Condition | None]
     if isinstance(node, Inequality):
         pairs = zip(node.operands, node.operators, node.operands[1:], strict=False)

@@ -22,10 +22,7 @@ MOST_AXES = 5  # named by `before`: 326 cases
 
 
 def cases(query: Query | None) -> Iterator[tuple[tuple[str, ...], Query | None]]:
-    """Yield cases of axes that are on and applied in a sequence, each with what the query asks of severities then.
-
-    A query without `before` is the only case, with an empty sequence.
-    """
+    """Yield cases of axes that are on and applied in a sequence, each with what the query then asks of severities."""
     nodes = [] if query is None else [one for one in comparisons(query.tree) if isinstance(one, Before)]
     named = list(dict.fromkeys(name for one in nodes for name in (one.first, one.second)))
     if query is None or not named:
@@ -90,7 +87,6 @@ class Selection:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """The number of selected tests of each order."""
         return tuple(sum(part.counts[t] for part in self._parts) for t in range(self.space.max_order + 1))
 
     @cached_property
@@ -99,7 +95,6 @@ class Selection:
         return sum(self.counts)
 
     def narrowed(self, text: str) -> Selection:
-        """Return the tests of these that another query selects too."""
         other = self._compiled(text)
         if self.query is None:
             return Selection(self.space, other)
@@ -173,13 +168,11 @@ class _Part:
         return sum(self.counts)
 
     def _sequences(self, order: int) -> int:
-        """Number of sequences in which a number of perturbations can be applied, those of the case in its own."""
         if not self._space.order_sensitive:
             return 1
         return math.factorial(order) // math.factorial(min(len(self._fixed), order))
 
     def unrank(self, ranks: Whole, whole: type) -> Ints:
-        """The tests with these ranks, from 0 to the count, as rows of severities (and places)."""
         starts = first_ranks(list(self.counts), whole)
         orders = np.searchsorted(np.cumsum(np.array(self.counts, whole)), ranks, side="right")
         # None for orders without tests: their number may be beyond 64 bits.

@@ -111,7 +111,6 @@ class Space:
 
     @property
     def width(self) -> int:
-        """Number of entries of a configuration."""
         return len(self._axes) * (2 if self._order_sensitive else 1)
 
     @functools.cached_property
@@ -131,7 +130,6 @@ class Space:
         return True  # len() of a very large space overflows
 
     def __getitem__(self, name: str) -> Axis:
-        """Return an axis by its name."""
         if name not in self.names:
             raise InputError(f"axis: {name!r} is not an axis of this space; {suggest(name, self.names)}")
         return self._axes[self.names.index(name)]
@@ -291,12 +289,10 @@ class Space:
         total = sum(self._counts[t] for t in self._orders(max_order))
 
         def chunk(start: int) -> Ints:
-            return self._ranked_rows(np.arange(start, min(start + CHUNK, total), dtype=self._whole))
+            ranks = np.arange(start, min(start + CHUNK, total), dtype=self._whole)
+            return self._unflat(ranks) if self.ranked else self._severities(self._sequence.unrank(ranks)).T
 
         return (tuple(row) for start in range(0, total, CHUNK) for row in chunk(start).tolist())
-
-    def _ranked_rows(self, ranks: Whole) -> Ints:
-        return self._unflat(ranks) if self.ranked else self._severities(self._sequence.unrank(ranks)).T
 
     def ids_up_to(self, max_order: int | None = None) -> Ints:
         """Return the ids of `configurations(max_order)`, in the same sequence.
@@ -390,7 +386,6 @@ class Space:
         return np.broadcast_to(self.columns()[name], self.shape).reshape(-1).astype(np.int64)
 
     def describe(self) -> Record:
-        """The space as JSON values."""
         return {
             "axes": [
                 {
@@ -521,7 +516,6 @@ class Space:
 
 
 def _written(number: int) -> str:
-    """A number of tests in a message, abbreviated if it is very long."""
     return str(number) if number < 10**40 else f"some 10^{int((number.bit_length() - 1) * math.log10(2))}"
 
 

@@ -44,7 +44,6 @@ class Difficulties:
     weights: Floats  # (inputs, nodes)
 
     def failing(self, tests: Numbers) -> Floats:
-        """Return the probability that each input fails each of some tests (tests × inputs)."""
         found: Floats = expit(self.severities[tests, None] + self.spread * NODES) @ self.weights.T
         return found
 

@@ -121,7 +121,6 @@ class Pair:
 
     @property
     def misleading(self) -> bool:
-        """Whether products of rates will mislead about this pair."""
         return self.dependent and abs(self.largest_effect) > MISLEADING
 
 
@@ -152,7 +151,6 @@ class PairTests:
         return table
 
     def as_dict(self) -> Record:
-        """Plain data for JSON, None for what does not exist."""
         pairs = [{**asdict(pair), "few": pair.few, "misleading": pair.misleading} for pair in self.pairs]
         found: Record = {"axes": self.axes, "pairs": pairs, "matrix": self.matrix(), "groups": self.groups}
         found |= {"warnings": warnings(self), "draws": self.draws, "alpha": self.alpha, "plain": self.plain}
@@ -278,7 +276,6 @@ def examine_counts(
 
 
 def connected(count: int, links: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return the connected components of 0, 1, … count - 1."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -335,7 +332,6 @@ class _Sample:
 
     @cached_property
     def departures(self) -> Floats:
-        """Measured rate less product, for each joint test."""
         return self.rates[self.design.joint] - self._products(self.rates)
 
     @cached_property
@@ -371,11 +367,7 @@ class _Sample:
         }
 
     def published(self) -> Record:
-        """The statistic of Proposition 1 over the tests that meet its condition on N, with its p-value.
-
-        The mean under independence is that of the centred replicates; the published distribution claims the number of
-        tests.
-        """
+        """The statistic of Proposition 1 over the tests that meet its condition on N, with its p-value."""
         from scipy.special import chdtrc
 
         r, n = self.products, self.trials[self.design.joint]

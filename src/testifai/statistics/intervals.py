@@ -107,7 +107,6 @@ def exact(
     errors = (1 - confidence) / 2, (1 - confidence) / 2
     if population is None:
         return _blank(n, *_beta_limits(s, n, errors))
-    # Many tests have the same counts.
     (s_once, n_once), back = np.unique(np.stack([s.reshape(-1), n.reshape(-1)]), axis=1, return_inverse=True)
     low, high = _exact_totals(s_once, n_once, population, errors)
     back = back.reshape(s.shape)
@@ -225,10 +224,8 @@ def _least_exact(s: Floats, n: Floats, population: int, tail: float) -> Floats:
 
 
 def _hypergeometric_tail(s: Floats, n: Floats, k: Floats, population: int) -> Floats:
-    """P(X >= s) for X passes among n of all inputs, k of which pass: SciPy's would take a second for 1,000 tests.
-
-    The first term, times one and the running products of the ratios of each term to the one before.
-    """
+    """P(X >= s) for X passes among n of all inputs, k of which pass: SciPy's would take a second for 1,000 tests."""
+    # The first term, times one and the running products of the ratios of each term to the one before.
     from scipy.special import gammaln
 
     def log_choose(a: Floats, b: Floats) -> Floats:
@@ -245,10 +242,7 @@ def _hypergeometric_tail(s: Floats, n: Floats, k: Floats, population: int) -> Fl
 
 
 def bisect(inside: Inside, outer: Floats, inner: Floats, *, whole: bool = False, steps: int = 60) -> Floats:
-    """Return the border of a set towards `outer`, from a point inside; `outer` itself if it is inside.
-
-    For integers (`whole`), the border is the last one inside.
-    """
+    """Border of a set towards `outer`, from a point inside: `outer` if it is inside, the last integer if `whole`."""
     edge, outer, inner = outer, outer.astype(np.float64), inner.astype(np.float64)
     for _ in range(steps):
         middle = (outer + inner) / 2

@@ -68,7 +68,6 @@ def mean_interval(moments: Moments, population: int | None = None, confidence: f
 
 
 def mean_of_width(moments: Moments, population: int | None = None, confidence: float = 0.95) -> Limits:
-    """Return limits for trials that continued until they were narrow enough, as `intervals.fixed_width`."""
     return mean_interval(moments, population, 1 - LEFT * (1 - confidence))
 
 

@@ -43,7 +43,6 @@ GROWTH = 1.5
 
 @lru_cache(maxsize=64)
 def sizes(inputs: int) -> tuple[int, ...]:
-    """Return the sizes of a sample at which its interval is computed."""
     found = [min(FIRST_SAMPLE, inputs)]
     while found[-1] < inputs:
         found.append(min(inputs, int(GROWTH * found[-1])))

@@ -101,9 +101,6 @@ def _scale_neighbours(levels: Floats, widths: Floats) -> tuple[list[int], list[i
     return before.tolist(), after.tolist()
 
 
-Mask = Bools
-
-
 @dataclass(frozen=True)
 class LevelGrid:
     """Which levels may be measured, and how close together."""
@@ -122,21 +119,21 @@ class LevelGrid:
         places[-1] = self.high  # not a rounding error beside it
         return [float(level) for level in (np.unique(np.rint(places)) if self.integer else places)]
 
-    def wide(self, levels: Floats) -> Mask:
+    def wide(self, levels: Floats) -> Bools:
         """The pairs of neighbouring levels that are wide enough to be halved."""
         widths = np.diff(levels)
         # A width of exactly one step is halved, whatever rounding made of it.
         wide = widths >= (self.high - self.low) / self.points * (1 - 1e-9)
         return np.asarray(wide & (widths >= 2) if self.integer else wide)
 
-    def middles(self, levels: Floats, pairs: Mask) -> list[float]:
+    def middles(self, levels: Floats, pairs: Bools) -> list[float]:
         """The middles of those of the marked pairs that are wide enough."""
         chosen = pairs & self.wide(levels)
         middles = (levels[:-1][chosen] + levels[1:][chosen]) / 2
         return [float(level) for level in (np.floor(middles) if self.integer else middles)]
 
 
-def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | float, threshold: float) -> Mask:
+def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | float, threshold: float) -> Bools:
     """Per pair of neighbours: may a curve cross the threshold (`parabIntsct` of Algorithm 1, both parabolas)?"""
     # An accuracy of exactly the threshold counts as above (Definition 2).
     above, below = lows >= threshold, highs < threshold
@@ -211,7 +208,6 @@ class Points:
 
 
 def depths(grid: LevelGrid) -> int:
-    """How many depths there are: dividing an interval of the finest step needs eighths of it."""
     return math.ceil(math.log2(8 * grid.points))
 
 

@@ -277,7 +277,6 @@ class SweepTask:
         )  # fmt: skip
 
     def accuracy(self, level: float) -> float:
-        """The accuracy at one of the perturbation's levels, on all inputs."""
         parts = [passed for _, passed in self.probe.measure([sampled.Ask(level, 0, self.probe.inputs)])]
         return float(np.concatenate(parts).mean())
 
@@ -328,10 +327,7 @@ def uniform(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) 
 
 
 def quad(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> list[Compared]:
-    """Definition 2 by scipy's adaptive quadrature of the step function, with at most `points` evaluations.
-
-    Where these do not suffice the method has timed out; its last estimate is returned all the same.
-    """
+    """Definition 2 by scipy's adaptive quadrature of the step function, with at most `points` evaluations."""
     from scipy import integrate
 
     if grid.points < QUAD_RULE:

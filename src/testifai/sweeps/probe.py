@@ -51,7 +51,6 @@ class _AtLevels:
         return self.subject.model
 
     def __call__(self, job: _Job) -> tuple[SweepBatch, float]:
-        """Return the outcomes of a batch, and how many seconds the model took."""
         subject, places = self.subject, np.arange(job.start, job.stop)
         batch, data = subject.batch(places), subject.data
         if job.level is not None and job.level != self.off:
@@ -72,8 +71,6 @@ class _AtLevels:
 
 
 class Probe:
-    """Measures what it is asked for."""
-
     def __init__(
         self,
         session: Session,
@@ -124,7 +121,6 @@ class Probe:
         return 0 if self._clean is None else len(self._clean)
 
     def _run(self, jobs: list[_Job]) -> Iterator[SweepBatch]:
-        """Yield the outcomes of all jobs, in batches, in the order of the jobs."""
         with closing(self._executor.map(self._job, self._batches(jobs))) as answers:
             for made, seconds in answers:
                 rows = made.passed if made.reference is None else made.reference
@@ -174,7 +170,6 @@ def _joined(recorded: Iterable[SweepBatch]) -> tuple[dict[float, Bits], Array | 
 
 Bits = Bools
 Counts = NDArray[np.int64]
-Mask = Bools
 
 
 class Ask(NamedTuple):
@@ -205,7 +200,6 @@ class Samples:
         self.grow({level: multiplicity.sizes(self.inputs)[0] for level in levels})
 
     def grow(self, sizes: dict[float, int]) -> None:
-        """Let the samples at these levels have so many inputs."""
         asks = [Ask(level, self.trials(level), size) for level, size in sorted(sizes.items())]
         for level, passed in self.measure([ask for ask in asks if ask.stop > ask.start]):
             before = self._passes.get(level, np.zeros(0, np.int64))
@@ -224,7 +218,6 @@ class Samples:
         return next((size for size in multiplicity.sizes(self.inputs) if size > self.trials(level)), self.inputs)
 
     def points(self, curvature: float | str) -> Points:
-        """Estimates and intervals at all levels measured so far."""
         known = sorted(level for level in self._passes if self.trials(level))
         levels = np.array(known, float)
         limits = []
@@ -260,10 +253,8 @@ class Samples:
 
 
 def explore(samples: Samples, thresholds: tuple[float, ...], curvature: float | str, target: float) -> None:
-    """Measure until the bound is at most the target for every threshold, or nothing can be settled any more.
-
-    The widest unsettled intervals come first, so that what stays open is near the crossings, where levels cost most.
-    """
+    """Measure until the bound is at most the target for every threshold, or nothing can be settled any more."""
+    # The widest unsettled intervals come first, so that what stays open is near the crossings, where levels cost most.
     samples.open(samples.grid.first(curvature))
     while True:
         points = samples.points(curvature)
@@ -276,7 +267,7 @@ def explore(samples: Samples, thresholds: tuple[float, ...], curvature: float | 
             return
 
 
-def _plan(points: Points, thresholds: tuple[float, ...], target: float, samples: Samples) -> tuple[Mask, set[float]]:
+def _plan(points: Points, thresholds: tuple[float, ...], target: float, samples: Samples) -> tuple[Bools, set[float]]:
     """The levels whose samples should grow, and new levels, for the widest unsettled intervals that can be settled."""
     assert points.trials is not None
     widths, trials = np.diff(points.levels), points.trials

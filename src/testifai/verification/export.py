@@ -149,7 +149,6 @@ class Handover:
         return property_text(self.region.free, self.label, self.classes, version=version, about=about)
 
     def notes(self) -> list[str]:
-        """What to know before a verifier is called."""
         found = [str(self.agreement)]
         if self.clean != self.label:
             found.append(f"the clean image is answered {self.clean} already: a verifier will find a counterexample")

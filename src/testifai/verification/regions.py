@@ -50,7 +50,6 @@ class Region:
         return f"<Region {'; '.join(map(str, self.ranges))}>"
 
     def points(self, count: int, seed: int = 0) -> NDArray[np.float32]:
-        """Parameters drawn evenly from the region, a row each."""
         lows, highs = [one.low for one in self.free], [one.high for one in self.free]
         drawn = np.random.default_rng(seed).uniform(lows, highs, (count, len(self.free)))
         return drawn.astype(np.float32)

@@ -40,7 +40,6 @@ class Symbol:
         return self.node is None and not self.coefficients.any()
 
     def times(self, factor: ArrayLike) -> Symbol:
-        """By one number, or one for each channel."""
         factors = np.broadcast_to(np.asarray(factor, np.float64), self.scale.shape)
         wide = factors[:, None, None]
         return Symbol(self.drawing, self.bias * wide, self.coefficients * wide, self.node, self.scale * factors)
@@ -146,7 +145,6 @@ class GraphBuilder:
         return np.zeros((self.parameters, *self._shape))
 
     def linear(self, coefficients: Floats, bias: Floats) -> str:
-        """An image that is linear in the parameters."""
         weights = self.constant(coefficients.reshape(self.parameters, -1))
         row = self.write("Gemm", INPUT, weights, self.constant(bias.ravel()))
         return self.write("Reshape", row, self.constant((1, *self._shape), np.int64))
@@ -168,6 +166,5 @@ class GraphBuilder:
 
 
 def channels_first(batch: Array) -> Array:
-    """The one image of a batch (1, H, W) or (1, H, W, C) as (channels, height, width)."""
     image: Array = batch[0].reshape(*batch.shape[1:3], math.prod(batch.shape[3:]))
     return image.transpose(2, 0, 1)
