@@ -124,7 +124,6 @@ def build(
 def _table(
     field: str, function: Any, labels: tuple[Any, ...], arity: int, number: Callable[[Any], int]
 ) -> NDArray[np.int32]:
-    """The number of the function's answer for every combination of labels."""
     if not callable(function) and not isinstance(function, Mapping):
         accepted = "a function of the labels" + (", or a mapping from tuples of them," if field == "expected" else "")
         raise InputError(f"{field}: {type(function).__name__} cannot be called; {accepted} is accepted")
@@ -261,7 +260,6 @@ class Setting:
 
     @property
     def condition_names(self) -> tuple[str, ...]:
-        """The property of each condition, or the properties of its parts joined by +."""
         names = [[self.local.properties[part] for part in one] for one in self.conditions]
         return tuple(one[0] if len(set(one)) == 1 else "+".join(one) for one in names)
 

@@ -224,7 +224,6 @@ class Composition:
         return np.asarray(self.rows * (met[..., None] - self.slopes(self.rows)))
 
     def share(self, mask: Mask) -> float:
-        """The share of the system's failures in which at least one part gives one of these answers."""
         wrong = 1 - self._right
         if wrong <= 0:
             return 0.0

@@ -173,16 +173,13 @@ ANSWERS = ("all", "right", "wrong")
 
 @dataclass(frozen=True, eq=False)
 class Confidences:
-    """Mean confidence of "all", "right" and "wrong" answers; NaN where there is no such answer.
-
-    `cells` are arrays (class, property), `by_property` arrays (property), and so are the numbers of `answers`.
-    """
+    """Mean confidence of "all", "right" and "wrong" answers; NaN where there is no such answer."""
 
     classes: tuple[str, ...]
     properties: tuple[str, ...]
-    cells: Mapping[str, Rates]
+    cells: Mapping[str, Rates]  # (class, property)
     by_property: Mapping[str, Rates]
-    answers: Mapping[str, NDArray[np.int64]]  # (class, property)
+    answers: Mapping[str, NDArray[np.int64]]  # (class, property): how many
 
     def __repr__(self) -> str:
         means = ", ".join(f"{kind} {np.nanmean(self.by_property[kind].rate):.3f}" for kind in ("right", "wrong"))
@@ -302,28 +299,24 @@ class Local:
 
     @cached_property
     def passes(self) -> Counts:
-        """How many of them the model got right."""
         return np.moveaxis(np.diagonal(self.confusion, axis1=-2, axis2=-1)[..., : len(self.classes)], -1, 0)
 
     @cached_property
     def rate(self) -> Floats:
-        """The local robustness."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.passes / self.trials)
 
     @cached_property
     def low(self) -> Floats:
-        """The lower ends of its 95 % intervals, for new inputs like these (Wilson)."""
+        """Of 95 % intervals for new inputs like these (Wilson)."""
         return wilson(self.passes, self.trials)[0]
 
     @cached_property
     def high(self) -> Floats:
-        """The upper ends."""
         return wilson(self.passes, self.trials)[1]
 
     @cached_property
     def measured(self) -> Bools:
-        """Where there are trials."""
         return np.asarray(self.trials > 0)
 
     @cached_property
@@ -461,12 +454,10 @@ class Local:
         )  # fmt: skip
 
     def as_dict(self) -> Record:
-        """Everything as JSON values; `from_dict` reads it back."""
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_dict(cls, table: RecordLike) -> Self:
-        """What `as_dict` wrote, checked."""
         options = dict(table)
         try:
             required = [options.pop(name) for name in ("classes", "properties", "severities", "confusion")]

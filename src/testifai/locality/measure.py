@@ -122,7 +122,6 @@ def allocate(total: int, weights: list[float]) -> list[int]:
 
 
 def class_weights(given: Any, labels: NDArray[np.intp], names: Mapping[int, str]) -> dict[int, float] | None:
-    """The classes to test and their shares, from None, "data", or a mapping from class name to weight."""
     if given is None:
         return None
     if isinstance(given, str) and given == "data":
@@ -296,7 +295,6 @@ class SampleRecord:
 
     @property
     def fit(self) -> Bools:
-        """By place: which inputs could be sampled."""
         everyone = np.arange(self.outcomes.inputs)
         return self.outcomes.passed(0, everyone) if self.notes["among"] == "correct" else everyone >= 0
 

@@ -45,7 +45,6 @@ class Belief:
         return f"<Belief in {self.name}: {first}>"
 
     def ranked(self, most: int | None = None) -> list[tuple[Any, float, float, float]]:
-        """States that can be, with probability and interval, most probable first."""
         rate, low, high = self.rates.rate, self.rates.low, self.rates.high
         order = [place for place in np.argsort(-rate, kind="stable")[:most].tolist() if rate[place] > 0]
         return [(self.states[i], float(rate[i]), float(low[i]), float(high[i])) for i in order]
@@ -136,7 +135,6 @@ class Network:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables, without the severities of single properties, which `property` and `severity` determine."""
         single = self.tables.properties if isinstance(self.tables, SingleTables) else ()
         left_out = {self._own(name, part) for name in single for part in range(1, self.arity + 1)}
         return tuple(name for name in self.nodes if name not in left_out)

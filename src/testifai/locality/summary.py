@@ -201,7 +201,6 @@ class Explanation:
         return written
 
     def as_dict(self) -> Record:
-        """Plain data for JSON; of the single causes only the first."""
         found = {
             "local": self.local.overall(),
             "composed": None if self.composed is None else self.composed.overall,

@@ -23,12 +23,10 @@ CHANCE = 0.8  # of a decision after as many labels as are projected
 
 @dataclass(frozen=True)
 class Release:
-    """How a requirement stands. `more` labels is a projection, None where there is nothing to project."""
-
     require: float
     status: str
     reason: str
-    more: int | None = None
+    more: int | None = None  # labels, projected
 
     @property
     def passed(self) -> bool:

@@ -53,13 +53,10 @@ class Curves:
 def curves(*, trusting: bool) -> Curves:
     """The candidates: logit p = a - b x or a - 2.2 b x^2, with x the square root of the rank's share.
 
-    On the published tables one of the two is within 4 % of the deviance of the best monotone curve, for confidence
-    and for surprise. They range from failures everywhere to none and from a useless (b = 0) or misleading risk (b < 0)
-    to a sharp one. `trusting`, used to choose what to label, where an error costs labels and never the truth of the
-    estimate, expects rates around 3 in 4 at the riskiest end (± two units of logit) and a larger b by a factor of e
-    per ten units, hardly ever below 0. For intervals all rates are equally likely, b is so on a logarithmic scale,
-    1 / (1 + b), and b below 0 is only a little less likely.
-
+    On the published tables one of the two is within 4 % of the deviance of the best monotone curve. `trusting`, used to
+    choose what to label, where an error costs labels and never the truth of the estimate, expects rates around 3 in 4
+    at the riskiest end (± two units of logit) and a larger b by a factor of e per ten units, hardly ever below 0. For
+    intervals all rates are equally likely, b is so on a logarithmic scale, and b below 0 is only a little less likely.
     With a probability of 4 % (for intervals 8 %) some examples, 0.3 to 10 %, fail for reasons unknown to the risk.
     """
     from scipy.special import expit
@@ -154,13 +151,12 @@ class Labels:
 def limits(
     failing: float, known: tuple[float, float], rate: Floats, members: Floats, labels: Labels
 ) -> tuple[float, float]:
-    """Limits of the number of failures among all examples, from its estimate and from the labels.
+    """Limits of the number of failures among all examples, at least and at most the `known` ones.
 
-    Failure rates of the curve's shape, shifted on the logit scale, give every total between none and all. The interval
-    has the totals of populations for which the estimate lies between two quantiles: a score interval, whose variance is
-    that of the total in question, and larger if the labels scatter more around the curve. The quantiles are corrected
-    for skewness (Cornish and Fisher 1937, first order). `known` is how many failures there must be and how many there
-    can be.
+    Failure rates of the curve's shape, shifted on the logit scale, give every total between none and all. A score
+    interval has those totals for which the estimate lies between two quantiles; its variance is that of the total in
+    question, and larger if the labels scatter more around the curve. The quantiles are corrected for skewness (Cornish
+    and Fisher 1937, first order).
     """
     from scipy.special import expit, logit
 
@@ -208,7 +204,6 @@ class BalancedSampling:
         self.balance = number("balance", balance, least=0, most=1)
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
-        """A first round for the curve, then the rest; one round where the labels are few."""
         order = np.argsort(-needed(frame, self.name), kind="stable")
         deal = deal_out(frame.size, tests)
         opening = deal.draw(deal.first, deal.opening, rng)

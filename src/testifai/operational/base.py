@@ -37,8 +37,6 @@ Plan = Generator[Indices, Flags, Facts]
 
 @dataclass(frozen=True)
 class Frame:
-    """What is known of all examples before any label."""
-
     size: int
     risk: Floats | None = None  # higher if a failure is more likely
     features: Array | None = None  # a row per example, by which a technique may compare examples
@@ -79,12 +77,10 @@ class Estimate:
 
     @property
     def labels(self) -> int:
-        """How many different examples were labelled."""
         return len(np.unique(self.selected))
 
     @property
     def failing(self) -> Indices:
-        """The examples that failed, each once, in the order they were found."""
         found = self.selected[self.failed]
         _, first = np.unique(found, return_index=True)
         return found[np.sort(first)]

@@ -23,9 +23,8 @@ class CrossEntropy:
     """Grows the sample by the group that brings it closest to all examples, feature by feature.
 
     Features are the outputs of the last hidden layer. The sample is chosen, not drawn with known chances: the estimate
-    is not exactly unbiased, and no interval is guaranteed. The one given is exact for as many examples drawn at random:
-    too wide if the features explain failures, too optimistic if failures have rare values that the sample misses. A
-    first part of the draws is such a sample too (up to its last, broken group).
+    is not exactly unbiased. The interval is exact for as many examples drawn at random: too wide if the features
+    explain failures, too optimistic if failures have rare values that the sample misses.
     """
 
     name = "ces"

@@ -183,17 +183,13 @@ class DistanceSurprise(DeepEST):
 
 
 class LikelihoodSurprise(DeepEST):
-    """DeepEST_LSA: risk is the likelihood-based surprise, suspicious above mean + variance.
-
-    The published rule adds a variance to a mean: where surprises are spread wide nothing exceeds it, and the sample
-    is a simple random one. Give a threshold then, such as "q0.9".
-    """
+    """DeepEST_LSA: risk is the likelihood-based surprise, suspicious above mean + variance."""
 
     name = "lsa"
     needs = base.LIKELIHOOD
 
     def rule(self, risk: Floats) -> float:
-        return float(risk.mean() + risk.var())
+        return float(risk.mean() + risk.var())  # where surprises are spread wide, nothing exceeds it
 
 
 class _Draws:

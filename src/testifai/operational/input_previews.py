@@ -84,7 +84,6 @@ def inputs_path(path: Path) -> Path:
 
 
 def packed(tag: str, data: Data, examples: list[int]) -> bytes:
-    """The inputs of a round of a selection; the same ones always give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.comment = tag.encode()

@@ -43,7 +43,6 @@ class CsvFile:
     rows: tuple[CsvRow, ...]
 
     def column(self, name: str) -> int:
-        """The place of a column that must be there, once."""
         if self.header.count(name) != 1:
             problem = "no column" if name not in self.header else "several columns"
             raise InputError(f"{self.path.name}: has {problem} {name!r}; found: {', '.join(self.header) or 'none'}")
@@ -156,7 +155,6 @@ class Classes:
         return self.names[number] if self.names is not None and 0 <= number < len(self.names) else str(number)
 
     def number(self, text: str) -> int:
-        """The class that a label means; its number is accepted too, unless numbers are names here."""
         if self.names is not None and text in self.names:
             return self.names.index(text)
         plain = _whole(text)

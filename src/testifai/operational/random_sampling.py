@@ -36,7 +36,6 @@ class SimpleRandom:
         return {}
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """The observed share (Eq. 1) with its exact interval."""
         return share(sample, None if self.replacement else frame.size)
 
 
@@ -87,7 +86,6 @@ class Stratified:
         return {"stratum": turns}
 
     def strata(self, risk: Floats) -> list[Indices]:
-        """The examples of each stratum, the least risky first (none in some, where there are few examples)."""
         order = np.argsort(risk, kind="stable")
         cuts = np.round(np.cumsum(self.shares)[:-1] * len(risk)).astype(int)
         return np.split(order, cuts)

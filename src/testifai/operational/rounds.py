@@ -28,8 +28,6 @@ from testifai.support.types import RecordLike
 
 @dataclass(frozen=True)
 class Written:
-    """A round that went out: its number from 1, its file, its sheet of images if there is one, how many rows."""
-
     number: int
     path: Path
     sheet: Path | None
@@ -38,8 +36,6 @@ class Written:
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """What came back: the selection, the labels from all files, all examples that have a row."""
-
     selection: LabelSelection
     labels: dict[int, int]
     examples: frozenset[int]
@@ -96,7 +92,6 @@ def write_first(selection: LabelSelection, data: Data, out: Path, known: Mapping
 
 
 def write_next(collected: Collected, data: Data, out: Path, known: Mapping[int, int] | None = None) -> Written:
-    """Write the next round of a technique that was waiting for labels."""
     standing = collected.standing
     number = collected.rounds + 1
     if standing.complete:
@@ -203,7 +198,6 @@ def _find_selection(path: Path) -> Path:
 def _write(
     selection: LabelSelection, standing: LabellingProgress, data: Data, out: Path, number: int, known: Mapping[int, int]
 ) -> Written:
-    """Write a round: a sheet of images, the selection, the inputs for `testifai label page`, the file to fill in."""
     path, examples = round_path(out, number), standing.new_in(number - 1)
     places = [f"{data.name}[{example}]" for example in examples]
     if isinstance(data.inputs, ImageFiles):

@@ -38,8 +38,6 @@ SUFFIX = ".selection.npz"
 
 @dataclass(frozen=True, eq=False)
 class LabelSelection:
-    """What was known when the examples were chosen, and how they were chosen."""
-
     described: RecordLike  # the technique's name under `use`, with its options
     tests: int
     seed: int

@@ -115,7 +115,6 @@ class Diagram:
         )
 
     def _build(self) -> tuple[list[_Layer], Bools]:
-        """The layers, beginning at the first axis, and which nodes after the last are true."""
         states = np.zeros((1, len(self._sums)), np.int64)
         self._settle(states, 0)
         layers = []

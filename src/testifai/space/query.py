@@ -219,7 +219,6 @@ class _Token:
 
 
 def printable(text: str, longest: int = 60) -> str:
-    """Return the text on one line, shortened, with unprintable characters escaped."""
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
@@ -313,7 +312,6 @@ class _Parser:
         return inner
 
     def precedence(self, word: _Token) -> Before:
-        """Read the two axes of which one is applied before the other."""
         self.advance()
         first, comma, second, closing = (self.advance() for _ in range(4))
         for token, kind in ((first, "name"), (comma, ","), (second, "name"), (closing, ")")):

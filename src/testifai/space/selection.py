@@ -91,7 +91,6 @@ class Selection:
 
     @cached_property
     def count(self) -> int:
-        """The number of selected tests, exact however large."""
         return sum(self.counts)
 
     def narrowed(self, text: str) -> Selection:
@@ -126,11 +125,9 @@ class Selection:
         return self._unrank(_different(self.count, n, generator, self._whole))
 
     def contains(self, ids: ArrayLike) -> Bools:
-        """Return which of these tests are selected."""
         return self.holds(self.space.matrix(ids))
 
     def holds(self, rows: ArrayLike) -> Bools:
-        """Return which of these rows of `Space.matrix` are selected."""
         columns = self.space.columns_of(rows)
         found = np.array(True) if self.query is None else self.query.evaluate(columns)
         return np.broadcast_to(found, len(columns["order"]))

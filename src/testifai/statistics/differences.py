@@ -144,7 +144,6 @@ def _independent_p(trials_a: Counts, passes_a: Counts, trials_b: Counts, passes_
 
 
 def solve_paired_means(pairs: Sequence[Array], population: int | None) -> Solved:
-    """Return limits and p-values of tests whose inputs both runs tried, from the differences of scores."""
     halved = _of_each([(1 + np.asarray(one, np.float64)) / 2 for one in pairs])
 
     def limits(confidence: float) -> Limits:
@@ -175,7 +174,6 @@ def _of_each(samples: Sequence[Array]) -> Moments:
 
 
 def _solved(limits: Callable[[float], Limits], tests: int) -> Solved:
-    """Limits at 95 %, and the smallest risk at which they exclude 0."""
     low, high = limits(CONFIDENCE)
     p = np.ones(tests)
     for risk in np.geomspace(1, LEAST_P, 120)[1:]:

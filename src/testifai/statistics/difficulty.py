@@ -28,8 +28,6 @@ LEAST_RATE = 1e-4
 
 @dataclass(frozen=True)
 class Tried:
-    """Single trials: the row of the test, the number of the input, and whether it failed."""
-
     test: Numbers
     input: Numbers
     failed: Bools
@@ -49,10 +47,7 @@ class Difficulties:
 
 
 def spread_of(rates: Floats, tried: Tried, inputs: int) -> float:
-    """Return the most likely standard deviation of difficulties, given the failure rates of the tests.
-
-    The trials must not have been chosen by what was expected of their inputs.
-    """
+    """The most likely standard deviation of difficulties; trials must not be chosen by what was expected of inputs."""
     return max(SPREADS, key=lambda spread: _weighed(_severities(rates, spread), spread, tried, inputs)[0])
 
 

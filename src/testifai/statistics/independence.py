@@ -158,7 +158,6 @@ class PairTests:
 
 
 def warnings(result: PairTests) -> list[str]:
-    """Return a sentence for each pair about which products mislead, or one that says that there is none."""
     found = [_sentence(pair) for pair in result.pairs if pair.misleading]
     untested = [" × ".join(pair.axes) for pair in result.pairs if not pair.tests]
     few = [
@@ -320,8 +319,6 @@ def _resamples(inputs: int, draws: int, seed: int) -> Iterator[NDArray[np.float3
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """Rates of one pair's tests, and bootstrap replicates of them (draws by tests)."""
-
     design: Design
     rates: Floats
     replicates: Floats

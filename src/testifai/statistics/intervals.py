@@ -180,7 +180,6 @@ def _beta_limits(s: Floats, n: Floats, errors: Errors) -> tuple[Floats, Floats]:
 
 
 def _exact_totals(s: Floats, n: Floats, population: int, errors: Errors) -> tuple[Floats, Floats]:
-    """The fewest and the most passes among all inputs that an exact test does not reject."""
     return _least_exact(s, n, population, errors[0]), population - _least_exact(n - s, n, population, errors[1])
 
 

@@ -3,10 +3,8 @@
 The bound of Gaffke (2005, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
 variable"; Learned-Miller and Thomas 2019, arXiv 1905.06208): the worst possible value, 0 for the lower limit and 1 for
 the upper, is added to the values, and weights are uniform among all that add up to 1. The quantile of the weighted mean
-is the limit. For passes and failures it is exactly the interval of Clopper and Pearson; for equal values it allows for
-a value that a few trials need not have shown; for many values it follows their own spread, which may be far less than
-that of outcomes. Weighted means have nearly the distribution of a beta variable between the ends of the values, with
-their mean and variance: exactly, if there are two different values.
+is the limit. For passes and failures it is exactly the interval of Clopper and Pearson. Weighted means have nearly the
+distribution of a beta variable between the ends of the values, with their mean and variance.
 """
 
 from __future__ import annotations

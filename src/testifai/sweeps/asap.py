@@ -127,7 +127,6 @@ class LevelGrid:
         return np.asarray(wide & (widths >= 2) if self.integer else wide)
 
     def middles(self, levels: Floats, pairs: Bools) -> list[float]:
-        """The middles of those of the marked pairs that are wide enough."""
         chosen = pairs & self.wide(levels)
         middles = (levels[:-1][chosen] + levels[1:][chosen]) / 2
         return [float(level) for level in (np.floor(middles) if self.integer else middles)]

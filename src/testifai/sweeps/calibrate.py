@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
+from testifai.support.serialization import plain
 from testifai.support.types import Record
 from testifai.support.validation import number
 from testifai.support.views import view
@@ -40,7 +41,6 @@ class Calibrated(Perturbation):
 
     @property
     def falls(self) -> tuple[tuple[float, float], ...]:
-        """The levels of the table, each with how far accuracy has fallen there."""
         return tuple(zip(map(float, self.severities[1:]), self.drops, strict=True))
 
     def plot(self, *, dark: bool = False) -> Figure:
@@ -49,15 +49,9 @@ class Calibrated(Perturbation):
         return figure
 
     def as_dict(self) -> Record:
-        return {
-            "name": self.name,
-            "accuracy": self.accuracy,
-            "drops": list(self.drops),
-            "levels": [float(level) for level in self.severities[1:]],
-            "brackets": [list(ends) for ends in self.brackets],
-            "unreached": list(self.unreached),
-            "inferences": self.inferences,
-        }
+        names = ("name", "accuracy", "drops", "levels", "brackets", "unreached", "inferences")
+        levels = [float(level) for level in self.severities[1:]]
+        return {name: plain(levels if name == "levels" else getattr(self, name)) for name in names}
 
 
 def calibrate(

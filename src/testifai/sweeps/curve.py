@@ -231,8 +231,6 @@ def sweep_model(
 
 
 class SweepTask:
-    """One model, one perturbation: all that stays the same between sweeps."""
-
     def __init__(
         self,
         model: Any,

@@ -148,7 +148,6 @@ def _open_ended(perturbation: Perturbation, ends: tuple[float, float]) -> tuple[
 
 
 def _joined(recorded: Iterable[SweepBatch]) -> tuple[dict[float, Bits], Array | None]:
-    """The outcomes of each level, and what is remembered of the clean inputs, from batches in any order."""
     batches: dict[float | None, dict[int, SweepBatch]] = {}
     for one in recorded:
         batches.setdefault(one.level, {})[one.start] = one
@@ -185,8 +184,6 @@ Measure = Callable[[list[Ask]], Iterable[tuple[float, Bits]]]
 
 
 class Samples:
-    """The outcomes of each level on the first inputs of the visiting order, and what they say about its accuracy."""
-
     def __init__(self, measure: Measure, inputs: int, confidence: float, population: str, grid: asap.LevelGrid) -> None:
         self.measure, self.inputs, self.grid = measure, inputs, grid
         self.confidence, self.population = confidence, population

@@ -123,7 +123,6 @@ class Scale:
     work: tuple[float, float]
 
     def shown(self, level: float) -> float:
-        """A level of the work as the user's; the ends exactly."""
         if self.ends == self.work or level in self.work:
             return self.ends[self.work.index(level)] if level in self.work else level
         share = (level - self.work[0]) / (self.work[1] - self.work[0])
@@ -154,7 +153,6 @@ class Compared(NamedTuple):
 
 
 def results(setting: SweepSetting, points: Points, compared: Sequence[Compared] | None = None) -> tuple[Sweep, ...]:
-    """One result per threshold; `compared` has those of a method other than asap."""
     shown, levels, accuracies = setting.scale.shown, points.levels, points.accuracies
     # As printed for the method as published; else as near as the measurements allow.
     share = asap.interpolated if isinstance(setting.bend, str) else asap.robustness

@@ -112,8 +112,6 @@ TITLE = "# Does the answer to input"
 
 @dataclass(frozen=True)
 class GraphAgreement:
-    """How a graph's scores compare with those of perturbed inference, at points drawn from the region."""
-
     points: int
     same: int  # of which the answer was the same
     difference: float  # of a score, the largest
