@@ -138,10 +138,7 @@ Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measurement(Global):
-    """Measured (Eq. 5 of the Bayesian-network framework), with Wilson intervals for new combinations of new inputs.
-
-    Intervals of means over tuples allow for tuples that share inputs.
-    """
+    """Measured (Eq. 5 of the Bayesian-network framework), with Wilson intervals for new combinations of new inputs."""
 
     passes: NDArray[np.int64]  # (tuple, condition, severity)
     trials: NDArray[np.int64]  # (tuple): combinations

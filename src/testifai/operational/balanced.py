@@ -243,11 +243,7 @@ class BalancedSampling:
         return np.clip(chances, SPARE * closing / deal.size, 1.0)
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """Failures (or passes, if the other folds found these rarer), each weighted by 1 / its chance in either round.
-
-        This averages an estimate from each round with weights that do not depend on the example's own fold. The first
-        part of a round is a random part of it.
-        """
+        """Failures (or passes, if rarer in the other folds), each weighted by 1 / its chance in either round."""
         deal = deal_out(frame.size, int(sample.facts["tests"][0]))
         ranks = np.empty(frame.size, np.int64)
         ranks[np.argsort(-needed(frame, self.name), kind="stable")] = np.arange(frame.size)

@@ -78,11 +78,9 @@ class DeepEST(ABC):
 
     Facts per draw: `chance`, the probability q of Eq. 5; `suspects`, the number of suspicious examples left before it;
     `level`, 0 for an unsuspected example, 1 for the milder half of the suspects, 2 for the other half; `share`, r when
-    it was made. Any first part of the draws is such a sample too.
-
-    `share` is r of Eq. 5: that share of the draws goes to suspects, in proportion to their risk, the rest is uniform.
-    It is below 1, for an unbiased estimate needs a chance for every example; "auto" chooses it from the first fifth of
-    the labels. `threshold` replaces the published rule by a number or by a quantile of the risks, such as "q0.9".
+    it was made. `share` is r of Eq. 5: that share of the draws goes to suspects, in proportion to their risk, the rest
+    is uniform; "auto" chooses it from the first fifth of the labels. `threshold` replaces the published rule by a
+    number or by a quantile of the risks, such as "q0.9".
     """
 
     name: str
@@ -234,10 +232,7 @@ def _chances(weights: Floats, share: Floats | float, selected: Indices) -> Float
 
 
 def _unsuspected(population: int, sample: Sample) -> intervals.Part:
-    """Failures among the unsuspected examples, of which a simple random sample was drawn.
-
-    Together with the outcomes of the milder suspects, which fail at least as often, they bound the rate from above.
-    """
+    """Failures among the unsuspected, a simple random sample; milder suspects, who fail more, help bound the rate."""
     level = sample.facts["level"]
     failed = sample.failed[level == 0]
     failures, draws = int(failed.sum()), len(failed)
@@ -253,11 +248,9 @@ def _unsuspected(population: int, sample: Sample) -> intervals.Part:
 
 
 def _suspects(size: int, sample: Sample) -> intervals.Part:
-    """Failures among the suspicious examples.
+    """Failures among suspects: before a draw + outcome / chance is unbiased, and such terms are uncorrelated.
 
-    Given that a draw is of a suspect, its chance is known, and failures before it + outcome / chance is an unbiased
-    estimate of the failures among suspects. The variance of the weighted mean over draws is that of a sum of
-    uncorrelated terms; the weights favour draws with few suspects left.
+    The weights of their mean favour draws with few suspects left.
     """
     suspect = sample.facts["level"] > 0
     everything = float(sample.facts["suspects"][0])

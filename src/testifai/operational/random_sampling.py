@@ -91,13 +91,7 @@ class Stratified:
         return np.split(order, cuts)
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """Rates of the strata, weighted by their sizes.
-
-        Each stratum has an exact interval; they are added as independent ones. Unseen failures among the many
-        confident examples, of which few are labelled, mostly decide the width. With `trusting`, a stratum without
-        failures, other than the riskiest, is bounded by what its risks lead one to expect (see `_expected`): far too
-        narrow if the model may be confidently wrong, as after a drift.
-        """
+        """Rates of the strata, weighted by their sizes; their exact intervals are added as independent ones."""
         risk = needed(frame, self.name)
         strata = self.strata(risk)
         stratum = sample.facts["stratum"].astype(int)

@@ -148,7 +148,7 @@ class Selection:
 
 
 class _Part:
-    """The tests of one case: some axes applied in a fixed sequence, and a diagram of the severities."""
+    """The tests of one case: some axes applied in a fixed sequence."""
 
     def __init__(self, space: Space, sequence: tuple[str, ...], query: Query | None) -> None:
         self._space = space

@@ -39,16 +39,8 @@ class JointFailures:
         return self.clean * self.first * self.second
 
     @property
-    def expected(self) -> Floats:
-        return self.share * self.trials
-
-    @property
     def variance(self) -> Floats:
-        """Variance of the departure from the product if the outcomes of single perturbations decide the joint ones.
-
-        It is the variance of the covariance of two independent binary properties of an input. Other noise of outcomes
-        makes it larger, hence it is the least that the null hypothesis allows.
-        """
+        """Least variance of departures from the product under the null hypothesis, without other noise of outcomes."""
         return self.share * (1 - self.first) * (1 - self.second) / np.maximum(self.trials, 1)
 
     def missing(self, variance: Floats, draws: int, rng: np.random.Generator) -> Floats:
@@ -360,7 +352,7 @@ class _Sample:
             "at": tuple(self.design.severities[worst].tolist()),
             "measured": float(self.rates[self.design.joint[worst]]),
             "product": float(self.products[worst]),
-            "joint_failures": float(self.joint_failures.expected.max()),
+            "joint_failures": float((self.joint_failures.share * self.joint_failures.trials).max()),
         }
 
     def published(self) -> Record:

@@ -7,11 +7,10 @@ accuracy has a lower and an upper limit here, equal if it is known; the parabola
 threshold.
 
 With curvature="auto" every pair of neighbours has its own â (docs/explanations/bounds.md), the largest of three: the
-change of the slope around the pair over its width, at the scale of the pair, so that steps of 1/N and small ripples
-count at their own scale; the roughness of similar pairs near it, with room for three standard deviations of a random
-walk of root mean square second difference d (halfway it is σ √w / 2 = 0.35 d from the chord with d = σ √(2 w), so three
-times that is about d); and a least curvature, for a wave as short as the distance of the first levels looks smooth. The
-first levels are unevenly spaced, or a regular wave could look flat, and as close as the narrowest dip to be found.
+change of the slope around the pair over its width; the roughness of similar pairs near it, with room for three standard
+deviations of a random walk of root mean square second difference d (halfway it is σ √w / 2 = 0.35 d from the chord with
+d = σ √(2 w), so three times that is about d); and a least curvature, for a wave as short as the distance of the first
+levels looks smooth. These are unevenly spaced, or a regular wave could look flat.
 
 With "auto", the levels after the first ones are multiples of span / 2ᵈ: the wider the interval to be divided, the
 smaller the depth d. Each depth gets the same share of the error probability and divides it evenly, so that the few
@@ -160,10 +159,7 @@ def robustness(levels: Floats, accuracies: Floats, threshold: float) -> float:
 
 
 def interpolated(levels: Floats, accuracies: Floats, threshold: float) -> float:
-    """The share of the levels over which the straight lines between the accuracies are at or above the threshold.
-
-    It is no farther from the truth than the bound either, and nearer where crossings lie in wide intervals.
-    """
+    """The share of levels where the straight lines between accuracies reach the threshold; within the bound, too."""
     if len(levels) < 2:
         return math.nan
     above = (accuracies >= threshold).astype(float)
@@ -223,8 +219,7 @@ def error_share(level: float, grid: LevelGrid) -> float:
 def within(points: Points, pair: int, threshold: float, target: float, grid: LevelGrid) -> list[float]:
     """One or two new levels between the two of a pair: on both sides of a crossing, else in the middle.
 
-    Their distance from where the straight line crosses is what the curve is likely to deviate from it, and no less than
-    the target leaves to each crossing. Missing the crossing costs a level, never the bound.
+    Their distance from where the line crosses is what the curve is likely to deviate, at least the target's share.
     """
     i, j = pair, pair + 1
     a, b = float(points.levels[i]), float(points.levels[j])

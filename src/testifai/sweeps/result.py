@@ -90,10 +90,7 @@ narrower than 0.049 of the span
     def plot(self, path: str | PathLike[str], *, dark: bool = False) -> None: ...
 
     def plot(self, path: str | PathLike[str] | None = None, *, dark: bool = False) -> Figure | None:
-        """The curve, the threshold, the levels measured and the uncertain stretches, as a plotly figure.
-
-        With a path they are written there as .png or .jpg instead.
-        """
+        """The curve with threshold, levels and uncertain stretches: a plotly figure, or a .png or .jpg at a path."""
         if path is not None:
             view("sweep as a picture")(self, path)
             return None
