@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.operational import auxiliary, base, intervals
+from testifai.operational import auxiliary, base
 from testifai.operational.auxiliary import Threshold
 from testifai.operational.balanced import CELLS, cells_of, curves
 from testifai.operational.base import Flags, Frame, Indices, Plan, Sample, needed
+from testifai.operational.random_sampling import LEVEL, Part, beta, hypergeometric, total
 from testifai.support.types import Floats
 from testifai.support.validation import number
 
@@ -146,7 +147,7 @@ class DeepEST(ABC):
         parts = [_suspects(frame.size, sample)] if everything else []
         if everything < frame.size:
             parts.append(_unsuspected(frame.size - everything, sample))
-        _, fewest, most = intervals.total(parts)
+        _, fewest, most = total(parts)
         inside = min(max(accuracy, 0.0), 1.0)
         seen = int(sample.failed.sum())
         low = 1 - min(most, frame.size - (len(sample.failed) - seen)) / frame.size
@@ -231,23 +232,23 @@ def _chances(weights: Floats, share: Floats | float, selected: Indices) -> Float
     return chance
 
 
-def _unsuspected(population: int, sample: Sample) -> intervals.Part:
+def _unsuspected(population: int, sample: Sample) -> Part:
     """Failures among the unsuspected, a simple random sample; milder suspects, who fail more, help bound the rate."""
     level = sample.facts["level"]
     failed = sample.failed[level == 0]
     failures, draws = int(failed.sum()), len(failed)
-    low, high = intervals.hypergeometric(failures, draws, population)
+    low, high = hypergeometric(failures, draws, population)
     centre = population * failures / draws if draws else (low + high) / 2
     both = sample.failed[level <= 1]
     if not len(both):
         return centre, low, high
     one_sided = failures == 0 and both.any()
-    confidence = 2 * intervals.CONFIDENCE - 1 if one_sided else intervals.CONFIDENCE
-    _, rate = intervals.beta(float(both.mean()), len(both), confidence)
+    confidence = 2 * LEVEL - 1 if one_sided else LEVEL
+    _, rate = beta(float(both.mean()), len(both), confidence)
     return centre, low, max(min(high, rate * population), centre)
 
 
-def _suspects(size: int, sample: Sample) -> intervals.Part:
+def _suspects(size: int, sample: Sample) -> Part:
     """Failures among suspects: before a draw + outcome / chance is unbiased, and such terms are uncorrelated.
 
     The weights of their mean favour draws with few suspects left.
@@ -274,5 +275,5 @@ def _suspects(size: int, sample: Sample) -> intervals.Part:
     variance = float((trust**2) @ (each - centre) ** 2) * draws / max(draws - 1, 1)
     spread = rate * (1 - rate) * everything**2
     effective = spread / max(variance, spread / equal) if spread > 0 else equal
-    low, high = intervals.beta(rate, effective)
+    low, high = beta(rate, effective)
     return centre, max(low * everything, seen), min(high * everything, seen + unseen)

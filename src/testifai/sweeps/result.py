@@ -61,13 +61,7 @@ class Sweep:
 
     @property
     def assumes(self) -> str:
-        """Under what conditions the robustness is within its bound of the truth.
-
-        >>> from testifai.sweeps import sweep
-        >>> print(sweep(lambda level: 1 - level / 2, 0, 1, curvature="auto").assumes)
-        within ± 0.0009, unless accuracy crosses 0.8 and comes back between two neighbouring levels: a dip or peak \
-narrower than 0.049 of the span
-        """
+        """Under what conditions the robustness is within its bound of the truth."""
         if math.isnan(self.bound):
             return f"{self.method} has no bound"
         sure = "" if self.confidence is None else f", with {100 * self.confidence:g} % confidence"
