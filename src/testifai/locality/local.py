@@ -168,9 +168,6 @@ def class_means(values: Array, classes: NDArray[np.intp], rows: int) -> Floats:
     return means
 
 
-ANSWERS = ("all", "right", "wrong")
-
-
 @dataclass(frozen=True, eq=False)
 class Confidences:
     """Mean confidence of "all", "right" and "wrong" answers; NaN where there is no such answer."""
@@ -211,7 +208,7 @@ def confidences(local: Local) -> Confidences | None:
     right = sampled.predicted == sampled.classes[:, None, None]
     members = np.arange(len(local.classes))[:, None] == sampled.classes  # (class, input)
     cells, by_property, answers = {}, {}, {}
-    for name, chosen in zip(ANSWERS, (told, told & right, told & ~right), strict=True):
+    for name, chosen in zip(("all", "right", "wrong"), (told, told & right, told & ~right), strict=True):
         sums, counts = np.where(chosen, sure, 0).sum(axis=2), chosen.sum(axis=2)  # (input, property)
         each = [_ratio(sums[mine], counts[mine]) for mine in members]
         cells[name] = Rates(*(np.stack(part) for part in zip(*each, strict=True)))

@@ -17,6 +17,7 @@ from testifai.locality.compose import SHARES, Combine, Expected, Global, Predict
 from testifai.locality.local import Local, Rates, Sampled, bounded_arms, clipped, shared_variance
 from testifai.locality.measure import known_classes, local
 from testifai.space import Space
+from testifai.statistics.differences import difference_limits
 from testifai.statistics.intervals import wilson
 from testifai.statistics.multiplicity import confidence_each
 from testifai.support.progress import Step
@@ -47,7 +48,8 @@ class Agreement:
         )
 
     @property
-    def mean_difference(self) -> float:
+    def mean_difference(self)
+ -> float:
         """Over all tuples and conditions; `told.overall` and `seen.overall` are the two with their intervals."""
         return float(self.difference.mean())
 
@@ -127,10 +129,7 @@ def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
 
 
 def _bounds(told: Rates, seen: Rates) -> tuple[Floats, Floats]:
-    """An interval for the difference of two independent estimates from theirs (Newcombe 1998, method 10)."""
-    difference = seen.rate - told.rate
-    low = difference - np.hypot(seen.rate - seen.low, told.high - told.rate)
-    return low, difference + np.hypot(seen.high - seen.rate, told.rate - told.low)
+    return difference_limits(told.rate, (told.low, told.high), seen.rate, (seen.low, seen.high))
 
 
 Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs

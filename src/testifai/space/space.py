@@ -278,7 +278,7 @@ class Space:
         total = sum(self._counts[t] for t in self._orders(max_order))
 
         def chunk(start: int) -> Ints:
-            ranks = np.arange(start, min(start + CHUNK, total), dtype=self._whole)
+            ranks: Whole = np.arange(start, min(start + CHUNK, total), dtype=self._whole)
             return self._unflat(ranks) if self.ranked else self._severities(self._sequence.unrank(ranks)).T
 
         return (tuple(row) for start in range(0, total, CHUNK) for row in chunk(start).tolist())

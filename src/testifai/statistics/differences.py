@@ -86,10 +86,10 @@ def independent_interval(
     low_a, high_a = wilson(passes_a, trials_a, None, confidence)
     low_b, high_b = wilson(passes_b, trials_b, None, confidence)
     rate_a, rate_b = np.divide(passes_a, trials_a), np.divide(passes_b, trials_b)
-    return _combined(rate_a, (low_a, high_a), rate_b, (low_b, high_b))
+    return difference_limits(rate_a, (low_a, high_a), rate_b, (low_b, high_b))
 
 
-def _combined(a: Floats, limits_a: Limits, b: Floats, limits_b: Limits) -> Limits:
+def difference_limits(a: Floats, limits_a: Limits, b: Floats, limits_b: Limits) -> Limits:
     """Limits of b − a from the limits of both (Newcombe's method 10; Zou and Donner 2008)."""
     (low_a, high_a), (low_b, high_b) = limits_a, limits_b
     difference = b - a
@@ -164,7 +164,7 @@ def solve_separate_means(
             (low_a, high_a), (low_b, high_b) = (mean_sequence(m, population, (1 + confidence) / 2) for m in (one, two))
             return low_b - high_a, high_b - low_a
         limits_a, limits_b = (mean_interval(m, None, confidence) for m in (one, two))
-        return _combined(one.total / one.trials, limits_a, two.total / two.trials, limits_b)
+        return difference_limits(one.total / one.trials, limits_a, two.total / two.trials, limits_b)
 
     return _solved(limits, len(a))
 

@@ -3,8 +3,7 @@
 The error probability is divided evenly over the looks, so that all intervals of a level are valid together, whichever
 look is the last. Each is the set of accuracies that an exact test does not reject: Clopper and Pearson's for new inputs
 like the data; for the accuracy on exactly these inputs the same with the hypergeometric distribution, and a point once
-all were tried. For a dozen looks this needs a quarter fewer inputs than an interval that allows a look after every
-input.
+all were tried.
 """
 
 from __future__ import annotations
