@@ -48,8 +48,7 @@ class Agreement:
         )
 
     @property
-    def mean_difference(self)
- -> float:
+    def mean_difference(self) -> float:
         """Over all tuples and conditions; `told.overall` and `seen.overall` are the two with their intervals."""
         return float(self.difference.mean())
 
