@@ -296,10 +296,12 @@ class Local:
 
     @cached_property
     def passes(self) -> Counts:
+        """How many of them the model got right."""
         return np.moveaxis(np.diagonal(self.confusion, axis1=-2, axis2=-1)[..., : len(self.classes)], -1, 0)
 
     @cached_property
     def rate(self) -> Floats:
+        """The local robustness."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.passes / self.trials)
 

@@ -135,6 +135,7 @@ class Network:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The variables, without the severities of single properties, which `property` and `severity` determine."""
         single = self.tables.properties if isinstance(self.tables, SingleTables) else ()
         left_out = {self._own(name, part) for name in single for part in range(1, self.arity + 1)}
         return tuple(name for name in self.nodes if name not in left_out)

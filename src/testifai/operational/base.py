@@ -77,10 +77,12 @@ class Estimate:
 
     @property
     def labels(self) -> int:
+        """How many different examples were labelled."""
         return len(np.unique(self.selected))
 
     @property
     def failing(self) -> Indices:
+        """The examples that failed, each once, in the order they were found."""
         found = self.selected[self.failed]
         _, first = np.unique(found, return_index=True)
         return found[np.sort(first)]

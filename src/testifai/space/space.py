@@ -375,6 +375,7 @@ class Space:
         return np.broadcast_to(self.columns()[name], self.shape).reshape(-1).astype(np.int64)
 
     def describe(self) -> Record:
+        """The space as JSON values."""
         return {
             "axes": [
                 {
@@ -478,6 +479,7 @@ class Space:
         return wrong
 
     def require_numbers(self) -> None:
+        """Raise InputError if some ids need more than 64 bits."""
         self._require_int64(self.size)
 
     def _require_small(self, order: int) -> None:
