@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from testifai.operational import intervals
+from testifai.operational import random_sampling as intervals
 
 
 @given(st.integers(1, 60), st.data())

@@ -4,9 +4,6 @@ Global robustness is the probability that the system's answer on perturbed input
 (Bayesian-network framework, Eq. 4). If the parts fail independently, given classes, properties and severity:
 
     GR = sum over answers that make the system right of the product over parts of P(answer | class, property, severity)
-
-All parts meet the same severity of the same property unless `share` says otherwise, as in Eq. 4 and in the combinations
-that `composed` measures (Eq. 5).
 """
 
 from __future__ import annotations
@@ -49,24 +46,16 @@ def adder(*labels: Any) -> int:
 
 
 def values(names: Sequence[str]) -> tuple[int | str, ...]:
-    """Labels as `combine` gets them: whole numbers where all names are such, else the names.
-
-    >>> values(["0", "5"]), values(["cat", "5"])
-    ((0, 5), ('cat', '5'))
-    """
+    """Labels as `combine` gets them: whole numbers where all names are such, else the names."""
     numeric = all(name.removeprefix("-").isdecimal() and str(int(name)) == name for name in names)
     return tuple(int(name) for name in names) if numeric else tuple(names)
 
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """`codes` numbers the system's answer to every combination of the parts' answers, one axis each; `right` is the
-    number of the expected answer to every combination of true classes, -1 if it is never given.
-    """
-
     classes: tuple[str, ...]
-    codes: NDArray[np.int32]
-    right: NDArray[np.int32]
+    codes: NDArray[np.int32]  # the system's answer to every combination of the parts' answers, one axis each
+    right: NDArray[np.int32]  # the expected answer to every combination of true classes, -1 if it is never given
 
     @property
     def arity(self) -> int:
@@ -74,7 +63,6 @@ class System:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether the parts may change places."""
         return all(
             np.array_equal(table, table.swapaxes(axis, axis + 1))
             for table in (self.codes, self.right)
@@ -136,7 +124,6 @@ def build(
 def _table(
     field: str, function: Any, labels: tuple[Any, ...], arity: int, number: Callable[[Any], int]
 ) -> NDArray[np.int32]:
-    """The number of the function's answer for every combination of labels."""
     if not callable(function) and not isinstance(function, Mapping):
         accepted = "a function of the labels" + (", or a mapping from tuples of them," if field == "expected" else "")
         raise InputError(f"{field}: {type(function).__name__} cannot be called; {accepted} is accepted")
@@ -183,7 +170,6 @@ class Global:
         return f"<{type(self).__name__} of {len(self.tuples):,} combinations of classes under {under}: {found}>"
 
     def as_dict(self) -> Record:
-        """Everything as JSON values, null where there is no number."""
         return {one.name: plain(getattr(self, one.name)) for one in fields(Global)}
 
 
@@ -200,22 +186,18 @@ class Prediction(Global):
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A composed system: a local table, the system, and the indices of tuples and conditions.
-
-    A condition has the index of its property for every part; `share` says whether all parts meet one severity of it.
-    """
+    """A composed system: a local table, the system, and the indices of tuples and conditions."""
 
     local: Local
     system: System
     tuples: list[tuple[int, ...]]
-    conditions: list[tuple[int, ...]]
+    conditions: list[tuple[int, ...]]  # of each, the index of its property for every part
     share: str = SHARES[0]
 
     @classmethod
     def of(
         cls, local: Local, combine: Any, arity: int, expected: Any, conditions: Any, tuples: Any, share: str
     ) -> Setting:
-        """The setting that the arguments of `compose` describe."""
         system = build(local.classes, local.outputs, combine, arity, expected)
         chosen = read_conditions(local.properties, local.severities, conditions, system.arity, share)
         same = all(len(set(one)) == 1 for one in chosen)
@@ -223,7 +205,6 @@ class Setting:
 
     @property
     def interchangeable(self) -> bool:
-        """Whether the parts may change places under all conditions."""
         return self.system.symmetric and all(len(set(one)) == 1 for one in self.conditions)
 
     def __post_init__(self) -> None:
@@ -265,7 +246,6 @@ class Setting:
 
     @property
     def rows(self) -> Floats:
-        """(class, flat cell, output): the shares of the answers."""
         return self.local.answers.reshape(len(self.local.classes), -1, len(self.local.outputs))
 
     @property
@@ -280,7 +260,6 @@ class Setting:
 
     @property
     def condition_names(self) -> tuple[str, ...]:
-        """The property of each condition, or the properties of its parts joined by +."""
         names = [[self.local.properties[part] for part in one] for one in self.conditions]
         return tuple(one[0] if len(set(one)) == 1 else "+".join(one) for one in names)
 
@@ -324,7 +303,6 @@ def compose(
 def read_conditions(
     properties: tuple[str, ...], severities: tuple[tuple[int, ...], ...], given: Any, arity: int, share: str
 ) -> list[tuple[int, ...]]:
-    """Per condition the places of the properties of its parts."""
     choice("share", share, SHARES)
     places = {name: place for place, name in enumerate(properties)}
     conditions = []
@@ -349,15 +327,13 @@ def read_conditions(
 
 
 def common_severities(severities: tuple[tuple[int, ...], ...], condition: tuple[int, ...]) -> tuple[int, ...]:
-    """The severities that all properties of a condition have."""
     first, *others = (severities[place] for place in condition)
     return tuple(severity for severity in first if all(severity in other for other in others))
 
 
 def predict(setting: Setting, confidence: float = 0.95) -> Prediction:
     """Rates from the shares of answers, intervals from how much each class's answers weigh in them."""
-    local, share, rows = setting.local, setting.shares, setting.rows
-    parts = setting.cells[2]
+    local, share, rows, parts = setting.local, setting.shares, setting.rows, setting.cells[2]
     cells = len(parts)
     sides = [_halfway(local, side, confidence).reshape(rows.shape) for side in (0, 1)]
     rates, arms = [], []
@@ -419,9 +395,7 @@ def _arms(local: Local, gradients: list[dict[int, Floats]], weights: Floats, con
 
 
 def _halfway(local: Local, side: int, confidence: float) -> Floats:
-    """Shares of answers (class, property, severity, output) halfway to an end of the right one's interval.
-
-    The slope of a product differs towards the lower and the upper ends, and is 0 at the estimate if no answer is right.
-    """
+    """Shares of answers (class, property, severity, output) halfway to an end of the right one's interval."""
+    # The slope of a product differs towards the two ends, and is 0 at the estimate if no answer is right.
     rate = (local.rate + wilson(local.passes, local.trials, None, confidence)[side]) / 2
     return joined(rate, np.nan_to_num(local.answers))

@@ -147,8 +147,6 @@ class CombinedModel(Model):
 
 
 class _EachPart:
-    """A perturbation's function on every part of combinations."""
-
     def __init__(self, base: Perturbation, arity: int) -> None:
         functools.update_wrapper(self, base.function)  # whose code it is stays known
         self.base, self.arity = base, arity

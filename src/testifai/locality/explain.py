@@ -42,17 +42,13 @@ SINK = 3  # classes at least, and half of all the others, for one answer to be a
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Failures that belong together, by places in a table.
+    """Failures that belong together, by places in a table."""
 
-    A "confusion" is one class read as one other; a "sink" most classes read as the same one; a "class" fails more
-    often than the others and is read as several (`answer` is None).
-    """
-
-    kind: str
+    kind: str  # as of Trend
     classes: tuple[int, ...]
     which: int  # property
     levels: tuple[int, ...]  # places of the severities, first to last
-    answer: int | None
+    answer: int | None  # None: several
     mask: Mask  # which answers to which cells belong to it
     p_value: float  # of its clearest cell, corrected for all tests
 
@@ -65,13 +61,7 @@ class TrendSearch(NamedTuple):
 
 
 def search(local: Local, alpha: float = 0.05) -> TrendSearch:
-    """All patterns of failures that are more than chance.
-
-    >>> table = np.array([[[[95, 1, 2, 2], [1, 60, 38, 1], [2, 2, 95, 1], [1, 2, 2, 95]]]])
-    >>> local = Local.from_counts("abcd", ["fog"], [[1]], table)
-    >>> [(one.kind, one.classes, one.answer) for one in search(local).patterns]
-    [('confusion', (1,), 2)]
-    """
+    """All patterns of failures that are more than chance."""
     confused, failing = confusion_tests(local), class_tests(local, _failures(local))
     wrong = wrong_answers(local)
     confusions = _patterns(local, "confusion", _holm_both(confused, failing)[0], alpha, wrong)
@@ -90,15 +80,11 @@ def wrong_answers(local: Local) -> Mask:
 
 
 def counts(local: Local) -> Floats:
-    """The confusion as (class, property, severity, output)."""
     return np.moveaxis(local.confusion, 2, 0).astype(np.float64)
 
 
 def confusion_tests(local: Local) -> Floats:
-    """p-values (class, property, severity, output): as many of the cell's failures or more are read as this answer.
-
-    NaN where there is nothing to ask: the right answer, cells without trials, or no more than two answers at all.
-    """
+    """p-values (class, property, severity, output): as many of the cell's failures or more are read as this answer."""
     from scipy.special import betainc
 
     others = len(local.outputs) - 1
@@ -114,10 +100,7 @@ def confusion_tests(local: Local) -> Floats:
 
 
 def class_tests(local: Local, failures: Floats, found: Floats | None = None) -> Floats:
-    """p-values (class, property, severity): as many failures or more of all classes' are this class's.
-
-    `found` are the failures to ask about, if not all. NaN where no other class was tried.
-    """
+    """p-values (class, property, severity): as many of all failures, or of those `found`, or more are this class's."""
     from scipy.stats import hypergeom
 
     trials = np.rint(local.trials)
@@ -133,17 +116,12 @@ def _holm_both(confused: Floats, failing: Floats) -> tuple[Floats, Floats]:
 
 
 def _failures(local: Local, within: Mask | None = None) -> Floats:
-    """(class, property, severity): how many answers were wrong, of all or of some."""
     wrong = wrong_answers(local) if within is None else wrong_answers(local) & within
     return np.asarray((counts(local) * wrong).sum(axis=-1))
 
 
 def _patterns(local: Local, kind: str, adjusted: Floats, alpha: float, allowed: Mask) -> list[Pattern]:
-    """A pattern for every class and answer with clear cells, from the first clear severity to the last.
-
-    `adjusted` has the axes (class, property, severity, output), the last of length 1 for a "class" with any answer.
-    Only `allowed` answers belong to a pattern.
-    """
+    """A pattern for every class and answer with clear cells, from the first clear severity to the last."""
     clear = adjusted <= alpha
     found = []
     for place, which, answer in np.argwhere(clear.any(axis=2)).tolist():
@@ -176,7 +154,6 @@ def _merged(local: Local, confusions: list[Pattern]) -> list[Pattern]:
 
 
 def union(local: Local, patterns: Iterable[Pattern]) -> Mask:
-    """All answers that belong to any of the patterns."""
     empty = np.zeros((*local.rate.shape, len(local.outputs)), bool)
     return np.asarray(np.any([empty, *(one.mask for one in patterns)], axis=0))
 
@@ -228,10 +205,7 @@ class Composition:
         return right, total
 
     def slopes(self, rows: Floats, tuples: Sequence[tuple[int, ...]] | None = None) -> Floats:
-        """(part, class, flat cell, output): the slope of the overall robustness in a part's share of an answer.
-
-        That is also the probability that the part meets the cell and the system is right if it gives this answer.
-        """
+        """(part, class, flat cell, output): P(the part meets the cell and the system is right given this answer)."""
         found = np.zeros((self.setting.system.arity, *rows.shape))
         for classes in self.setting.tuples if tuples is None else tuples:
             answers = self.setting.system.answers_right(classes)
@@ -242,7 +216,7 @@ class Composition:
         return found
 
     def involved(self) -> Floats:
-        """(part, class, flat cell, output): the probability that a part gives this answer and the system is wrong."""
+        """(part, class, flat cell, output): P(a part gives this answer and the system is wrong)."""
         met = np.zeros((self.setting.system.arity, *self.rows.shape[:2]))  # the probability that a part meets the cell
         for classes in self.setting.tuples:
             for part, one in enumerate(classes):
@@ -250,7 +224,6 @@ class Composition:
         return np.asarray(self.rows * (met[..., None] - self.slopes(self.rows)))
 
     def share(self, mask: Mask) -> float:
-        """The share of the system's failures in which at least one part gives one of these answers."""
         wrong = 1 - self._right
         if wrong <= 0:
             return 0.0
@@ -411,7 +384,6 @@ def _traces(local: Local, composition: Composition | None) -> tuple[Trace, ...]:
 
 
 def matching_axes(local: Local, properties: Any) -> dict[str, Axis]:
-    """The axes that a table was measured on, by name; refused where others are given."""
     if properties is None:
         return {}
     space = properties if isinstance(properties, Space) else Space(properties)

@@ -49,16 +49,10 @@ class Tables:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The variables of a network that an answer depends on: the axes but the last."""
         return ("class", *self.properties)
 
     def row(self, true_class: str, severities: Mapping[str, int] | None = None) -> dict[str, float]:
-        """The probability of each answer; properties not named are off.
-
-        >>> local = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[17, 3], [1, 19]]]])
-        >>> {name: round(p, 3) for name, p in learn(local).row("cat", {"fog": 1}).items()}
-        {'cat': 0.833, 'dog': 0.167}
-        """
+        """The probability of each answer; properties not named are off."""
         if true_class not in self.classes:
             raise InputError(f"class: no class {true_class!r}; {suggest(true_class, self.classes)}")
         at = [0] * len(self.properties)
@@ -179,10 +173,7 @@ def _rights(alone: list[Floats]) -> list[Floats]:
 
 
 def _product(alone: list[Floats]) -> Floats:
-    """A right answer survives every property; a wrong one is each property's in proportion to its failures.
-
-    With r_0 the clean rate: r = r_0 Π r_i / r_0; wrong answers of the clean model count once.
-    """
+    """Noisy-AND: right answers r = r_0 Π r_i / r_0, wrong ones by each property in proportion to its failures."""
     rights = _rights(alone)
     off = rights[0][:, :1]
     # A class that is never right when nothing is on stays so.
@@ -193,7 +184,6 @@ def _product(alone: list[Floats]) -> Floats:
 
 
 def _worst(alone: list[Floats]) -> Floats:
-    """The row of the property that alone does most harm."""
     rights = _rights(alone)
     for place, rate in enumerate(rights):
         off: Any = (slice(None), *[0] * (place + 1))
@@ -213,10 +203,7 @@ def check_learning(prior: float, together: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SingleTables:
-    """P(answer | class, property, severity), one property on at a time.
-
-    `answers` has the axes class, property, severity and answer; a severity that a property does not have is never met.
-    """
+    """P(answer | class, property, severity), one property on at a time."""
 
     parents: ClassVar[tuple[str, ...]] = ("class", "property", "severity")
 
@@ -224,7 +211,7 @@ class SingleTables:
     outputs: tuple[str, ...]
     properties: tuple[str, ...]
     severities: tuple[int, ...]  # of any property, without 0
-    answers: Floats = field(repr=False)
+    answers: Floats = field(repr=False)  # (class, property, severity, answer); some severities are never met
     met: Floats = field(repr=False)  # (property, severity): P(severity | property), all equally probable
     weights: Floats = field(repr=False)  # of the classes
     notes: tuple[str, ...] = ()
@@ -263,7 +250,6 @@ def learn_single(local: Local, prior: float = 0.5) -> SingleTables:
 
 
 def resampled(local: Local, prior: float = 0.5, *, count: int, seed: int = 0) -> Iterator[SingleTables]:
-    """Draw the tables `count` times from what is known of them."""
     generator = np.random.Generator(np.random.Philox(seed))
     pseudo, sampled, shape = pseudo_counts(local, prior), local.sampled, (len(local.classes), len(local.outputs))
     for _ in range(count):
@@ -286,14 +272,11 @@ def _gamma_counts(local: Local, generator: np.random.Generator) -> Floats:
     return counts
 
 
-Counts = Array
+Counts = Array  # (class, answer) if the scan kept what was predicted, else (class, wrong or right)
 
 
 class Scanned:
-    """A scan's outcomes on the kind of inputs that local robustness was measured on, with all other axes off.
-
-    Counts are (class, answer) if the scan kept what was predicted, else (class, wrong or right).
-    """
+    """A scan's outcomes on the kind of inputs that local robustness was measured on, with all other axes off."""
 
     def __init__(self, local: Local, levels: tuple[tuple[int, ...], ...], scan: Tomogram) -> None:
         self.local, self.levels, self.scan = local, levels, scan
@@ -345,10 +328,7 @@ class Scanned:
         return counts
 
     def posterior(self, rows: Floats, counts: Counts, strength: float) -> Floats:
-        """Rows (class, answer) after these counts: the mean of a Dirichlet posterior, `rows` weigh `strength` trials.
-
-        If only right and wrong are known, wrong answers are shared out as before.
-        """
+        """Rows (class, answer): the Dirichlet posterior mean after these counts; `rows` weigh `strength` trials."""
         known = self._predicted is not None
         before = rows if known else np.stack([1 - np.diagonal(rows), np.diagonal(rows)], axis=1)
         total = counts.sum(axis=-1, keepdims=True) + strength
@@ -356,7 +336,6 @@ class Scanned:
         return mean if known else joined(mean[:, 1], rows)
 
     def _output_places(self) -> Callable[[Array], NDArray[np.intp]]:
-        """The function from kept numbers of answers to indices of outputs, -1 for other answers."""
         outputs, names = self.local.outputs, self.scan.classes
         if names:
             known = {float(n): outputs.index(name) for n, name in enumerate(names) if name in outputs}

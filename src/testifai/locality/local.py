@@ -31,15 +31,11 @@ from testifai.support.views import view
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-
 Arms = tuple[Floats, Floats]  # how far down, how far up
 
 
 def bounded_arms(mean: Floats, variance: Floats, trials: Floats, confidence: float = 0.95) -> Arms:
-    """Arms of an interval for the mean of values between 0 and 1, from their mean, variance and number.
-
-    Wilson's interval for the number of 0/1 trials with the same variance, which is that of `coull_arms`.
-    """
+    """Arms for the mean of values in 0..1: Wilson's interval for as many 0/1 trials as have the same variance."""
     centre, squared, _ = _cautious(mean, variance, trials, confidence)
     effective = trials * centre * (1 - centre) / squared
     low, high = wilson(mean * effective, effective, None, confidence)
@@ -47,10 +43,7 @@ def bounded_arms(mean: Floats, variance: Floats, trials: Floats, confidence: flo
 
 
 def coull_arms(mean: Floats, variance: Floats, trials: Floats, confidence: float = 0.95) -> Arms:
-    """Arms by Agresti and Coull (1998), for terms of a sum: Wilson's interval has no upper arm at a mean of 1.
-
-    z^2/2 values at 0 and at 1 are added, so that equal values do not count as certain.
-    """
+    """Arms by Agresti and Coull (1998), for terms of a sum: Wilson's interval has no upper arm at a mean of 1."""
     centre, squared, z2 = _cautious(mean, variance, trials, confidence)
     half = np.sqrt(z2 * squared / (trials + z2))
     return mean - centre + half, centre + half - mean
@@ -116,7 +109,6 @@ def shared_variance(rows: NDArray[np.intp], errors: Floats) -> Floats:
 
 
 def together(arms: Sequence[Arms]) -> Arms:
-    """The arms of a sum of independent parts."""
     down, up = (np.sqrt(sum(np.square(part) for part in side)) for side in zip(*arms, strict=True))
     return down, up
 
@@ -138,7 +130,6 @@ class Sampled:
         return f"<Sampled: {len(self.ids):,} inputs of {len(np.unique(self.classes)):,} classes>"
 
     def part(self, rows: Array) -> Sampled:
-        """Some of the inputs, by row or mask."""
         sure = None if self.confidence is None else self.confidence[rows]
         return Sampled(self.ids[rows], self.classes[rows], self.predicted[rows], sure)
 
@@ -146,10 +137,7 @@ class Sampled:
 def count_answers(
     predicted: NDArray[np.int32], classes: NDArray[np.intp], rows: int, columns: int, weights: Floats | None = None
 ) -> Array:
-    """The confusion (property, severity, true class, output) of answers (input, property, severity); -1 is none.
-
-    With `weights`, an input counts for its weight.
-    """
+    """The confusion (property, severity, true class, output) of answers (input, property, severity); -1 is none."""
     shape = (*predicted.shape[1:], rows, columns)
     inputs, which, level = np.nonzero(predicted >= 0)
     cells = np.ravel_multi_index((which, level, classes[inputs], predicted[inputs, which, level]), shape)
@@ -161,9 +149,6 @@ def joined(right: Floats, answers: Floats) -> Floats:
     """Rows (class, ..., output) with these rates of right answers; the rest is shared out like the wrong `answers`.
 
     If all of these are 0 it is shared out evenly.
-
-    >>> joined(np.array([0.9, 0.8]), np.array([[0, 1, 3], [0, 0, 0]])).round(3).tolist()
-    [[0.9, 0.025, 0.075], [0.1, 0.8, 0.1]]
     """
     classes, outputs = answers.shape[0], answers.shape[-1]
     own = np.eye(classes, outputs, dtype=np.bool_).reshape(classes, *[1] * (answers.ndim - 2), outputs)
@@ -174,7 +159,6 @@ def joined(right: Floats, answers: Floats) -> Floats:
 
 
 def class_means(values: Array, classes: NDArray[np.intp], rows: int) -> Floats:
-    """(class, property, severity): the mean of what is known, NaN where nothing is."""
     means = np.full((rows, *values.shape[1:]), np.nan)
     for place in range(rows):
         mine = values[classes == place]
@@ -184,28 +168,21 @@ def class_means(values: Array, classes: NDArray[np.intp], rows: int) -> Floats:
     return means
 
 
-ANSWERS = ("all", "right", "wrong")
-
-
 @dataclass(frozen=True, eq=False)
 class Confidences:
-    """Mean confidence of "all", "right" and "wrong" answers; NaN where there is no such answer.
-
-    `cells` are arrays (class, property), `by_property` arrays (property), and so are the numbers of `answers`.
-    """
+    """Mean confidence of "all", "right" and "wrong" answers; NaN where there is no such answer."""
 
     classes: tuple[str, ...]
     properties: tuple[str, ...]
-    cells: Mapping[str, Rates]
+    cells: Mapping[str, Rates]  # (class, property)
     by_property: Mapping[str, Rates]
-    answers: Mapping[str, NDArray[np.int64]]  # (class, property)
+    answers: Mapping[str, NDArray[np.int64]]  # (class, property): how many
 
     def __repr__(self) -> str:
         means = ", ".join(f"{kind} {np.nanmean(self.by_property[kind].rate):.3f}" for kind in ("right", "wrong"))
         return f"<Confidences of {len(self.classes):,} classes under {', '.join(self.properties)}: mean when {means}>"
 
     def as_dict(self) -> Record:
-        """Plain data for JSON, null where there is no number."""
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
 
@@ -231,7 +208,7 @@ def confidences(local: Local) -> Confidences | None:
     right = sampled.predicted == sampled.classes[:, None, None]
     members = np.arange(len(local.classes))[:, None] == sampled.classes  # (class, input)
     cells, by_property, answers = {}, {}, {}
-    for name, chosen in zip(ANSWERS, (told, told & right, told & ~right), strict=True):
+    for name, chosen in zip(("all", "right", "wrong"), (told, told & right, told & ~right), strict=True):
         sums, counts = np.where(chosen, sure, 0).sum(axis=2), chosen.sum(axis=2)  # (input, property)
         each = [_ratio(sums[mine], counts[mine]) for mine in members]
         cells[name] = Rates(*(np.stack(part) for part in zip(*each, strict=True)))
@@ -271,11 +248,9 @@ class Rates:
         return f"<Rates of shape {self.rate.shape}, {ends}, with intervals>"
 
     def at(self, place: Any) -> Rates:
-        """Return the rates and intervals at some place of the arrays."""
         return Rates(self.rate[place], self.low[place], self.high[place])
 
     def numbers(self) -> Rates:
-        """Return the rate and interval of arrays with a single element as numbers."""
         return Rates(float(self.rate.item()), float(self.low.item()), float(self.high.item()))
 
 
@@ -314,11 +289,9 @@ class Local:
         figure: Figure = view("local robustness as a figure")(self, dark=dark)
         return figure
 
-    # -- every class, property and severity by itself: arrays (class, property, severity) -----------------------------
-
     @cached_property
     def trials(self) -> Counts:
-        """How many inputs were tried."""
+        """(class, property, severity): how many inputs were tried."""
         return np.moveaxis(self.confusion.sum(axis=-1), -1, 0)
 
     @cached_property
@@ -334,17 +307,15 @@ class Local:
 
     @cached_property
     def low(self) -> Floats:
-        """The lower ends of its 95 % intervals, for new inputs like these (Wilson)."""
+        """Of 95 % intervals for new inputs like these (Wilson)."""
         return wilson(self.passes, self.trials)[0]
 
     @cached_property
     def high(self) -> Floats:
-        """The upper ends."""
         return wilson(self.passes, self.trials)[1]
 
     @cached_property
     def measured(self) -> Bools:
-        """Where there are trials."""
         return np.asarray(self.trials > 0)
 
     @cached_property
@@ -364,13 +335,7 @@ class Local:
         return {self.classes[place]: int(given[place]) for place in np.flatnonzero(lacking)}
 
     def part(self, rows: ArrayLike) -> Local:
-        """The table of some of the sampled inputs, by row or mask.
-
-        >>> single = Sampled(np.arange(4), np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1], np.int32)[:, None, None])
-        >>> table = Local.from_counts(["cat", "dog"], ["fog"], [[1]], [[[[1, 1], [0, 2]]]], sampled=single)
-        >>> table.part([1, 2]).confusion.tolist()
-        [[[[0, 1], [0, 1]]]]
-        """
+        """The table of some of the sampled inputs, by row or mask."""
         if self.sampled is None:
             raise InputError("part: this table has counts alone; only one with the single inputs has parts")
         taken = self.sampled.part(np.asarray(rows))
@@ -378,8 +343,6 @@ class Local:
         sure = np.full(taken.predicted.shape, np.nan) if taken.confidence is None else taken.confidence
         means = class_means(sure, taken.classes, len(self.classes))
         return replace(self, confusion=counts, confidence=means, sampled=taken, per_class=None)
-
-    # -- means --------------------------------------------------------------------------------------------------------
 
     def by_class_and_property(self) -> Rates:
         """LR_{c,p} as arrays (class, property): the mean over the severities (Eq. 2)."""
@@ -436,8 +399,6 @@ class Local:
             ends[:, *place] = mean, max(0.0, mean - float(down[0])), min(1.0, mean + float(up[0]))
         return Rates(*ends)
 
-    # -- writing down and reading back --------------------------------------------------------------------------------
-
     @classmethod
     def from_counts(
         cls,
@@ -492,12 +453,10 @@ class Local:
         )  # fmt: skip
 
     def as_dict(self) -> Record:
-        """Everything as JSON values; `from_dict` reads it back."""
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_dict(cls, table: RecordLike) -> Self:
-        """What `as_dict` wrote, checked."""
         options = dict(table)
         try:
             required = [options.pop(name) for name in ("classes", "properties", "severities", "confusion")]

@@ -113,11 +113,7 @@ class PerClass(Strategy):
 
 
 def allocate(total: int, weights: list[float]) -> list[int]:
-    """Whole shares of a total in proportion to the weights, at least 1 each, by largest remainders.
-
-    >>> allocate(10, [0.5, 0.26, 0.24])
-    [5, 3, 2]
-    """
+    """Whole shares of a total in proportion to the weights, at least 1 each, by largest remainders."""
     exact = np.array(weights) / sum(weights) * total
     shares = np.maximum(1, np.floor(exact).astype(int))
     left = max(0, total - int(shares.sum()))
@@ -126,7 +122,6 @@ def allocate(total: int, weights: list[float]) -> list[int]:
 
 
 def class_weights(given: Any, labels: NDArray[np.intp], names: Mapping[int, str]) -> dict[int, float] | None:
-    """The classes to test and their shares, from None, "data", or a mapping from class name to weight."""
     if given is None:
         return None
     if isinstance(given, str) and given == "data":
@@ -148,7 +143,6 @@ def class_weights(given: Any, labels: NDArray[np.intp], names: Mapping[int, str]
 
 
 def candidate_mask(inputs: int, exclude: Any = None, only: Any = None) -> Bools | None:
-    """Which inputs may be sampled: all but the excluded ones, or those named."""
     if exclude is None and only is None:
         return None
     mask = np.full(inputs, only is None)
@@ -165,7 +159,6 @@ def candidate_mask(inputs: int, exclude: Any = None, only: Any = None) -> Bools 
 
 
 def single_ids(space: Space) -> Ids:
-    """The tests with one perturbation alone, property by property, severity by severity."""
     alone = np.eye(len(space.axes), dtype=int)
     return space.ids(np.concatenate([np.outer(axis.severities[1:], alone[i]) for i, axis in enumerate(space.axes)]))
 
@@ -302,7 +295,6 @@ class SampleRecord:
 
     @property
     def fit(self) -> Bools:
-        """By place: which inputs could be sampled."""
         everyone = np.arange(self.outcomes.inputs)
         return self.outcomes.passed(0, everyone) if self.notes["among"] == "correct" else everyone >= 0
 
@@ -318,7 +310,6 @@ class SampleRecord:
         # (input, property, severity); -1 and NaN where an input was not tried
         shape = (len(places), len(severities), max(map(len, severities)))
         predicted, sure = np.full(shape, -1, np.int32), np.full(shape, np.nan)
-        # The values that a scan keeps are margins.
         measured = self.notes["numbers"] is not None and "value" in self.outcomes.kept_names()
         cells = [(which, level) for which, levels in enumerate(severities) for level in range(len(levels))]
         for test, cell in zip(single_ids(self.space).tolist(), cells, strict=True):
@@ -359,7 +350,6 @@ class Confident(Label):
 
 
 def known_classes(model: models.Model, data: datasets.Data) -> tuple[NDArray[np.intp], list[str]]:
-    """The inputs' classes as the model numbers them, and the names of the classes."""
     Label().check(data.labels, None)
     assert data.labels is not None
     if data.labels.ndim != 1:

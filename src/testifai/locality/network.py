@@ -45,13 +45,11 @@ class Belief:
         return f"<Belief in {self.name}: {first}>"
 
     def ranked(self, most: int | None = None) -> list[tuple[Any, float, float, float]]:
-        """States that can be, with probability and interval, most probable first."""
         rate, low, high = self.rates.rate, self.rates.low, self.rates.high
         order = [place for place in np.argsort(-rate, kind="stable")[:most].tolist() if rate[place] > 0]
         return [(self.states[i], float(rate[i]), float(low[i]), float(high[i])) for i in order]
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         names = ("state", "p", "low", "high")
         return {"name": self.name, "states": plain([dict(zip(names, one, strict=True)) for one in self.ranked()])}
 
@@ -99,9 +97,10 @@ class Network:
         expected: Expected | None = None,
         share: str = SHARES[0],
     ) -> None:
-        self.tables = tables
+        self.tables, self.notes = tables, tables.notes
         self.arity = (1 if combine is None else 2) if arity is None else arity
         self.composed = combine is not None or arity is not None
+        self.outcome = "composed" if self.composed else "correct"  # says whether the whole was right
         system = build(tables.classes, tables.outputs, combine, self.arity, expected) if self.composed else None
         known = tables.known() if isinstance(tables, SingleTables) else _known(tables, profile)
         self._learned_from: tuple[Local, float] | None = None
@@ -113,6 +112,7 @@ class Network:
         if system is not None:
             self._add_system(system.codes, system.right, combine or adder)
         self.inference = Inference(self._nodes)
+        self.nodes = self.inference.nodes  # by name, parents before children
 
     @classmethod
     def of(
@@ -134,26 +134,11 @@ class Network:
         return made
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What the tables assume, in words."""
-        return self.tables.notes
-
-    @property
-    def nodes(self) -> dict[str, NetworkNode]:
-        """The variables by name, parents before children."""
-        return self.inference.nodes
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The variables, without the severities of single properties, which `property` and `severity` determine."""
         single = self.tables.properties if isinstance(self.tables, SingleTables) else ()
         left_out = {self._own(name, part) for name in single for part in range(1, self.arity + 1)}
         return tuple(name for name in self.nodes if name not in left_out)
-
-    @property
-    def outcome(self) -> str:
-        """The variable that says whether the whole was right."""
-        return "composed" if self.composed else "correct"
 
     def predict(self, given: RecordLike | None = None) -> float:
         """The probability that the answer, or the system's output, is right."""
@@ -194,12 +179,7 @@ class Network:
         return self.inference.posterior(names, given)
 
     def beliefs(
-        self,
-        *names: str,
-        given: RecordLike | None = None,
-        draws: int = DRAWS,
-        seed: int = 0,
-        confidence: float = 0.95,
+        self, *names: str, given: RecordLike | None = None, draws: int = DRAWS, seed: int = 0, confidence: float = 0.95
     ) -> tuple[Belief, ...]:
         """Each of these variables alone (default: all not given), with intervals by resampling the tables.
 

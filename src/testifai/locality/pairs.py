@@ -17,6 +17,7 @@ from testifai.locality.compose import SHARES, Combine, Expected, Global, Predict
 from testifai.locality.local import Local, Rates, Sampled, bounded_arms, clipped, shared_variance
 from testifai.locality.measure import known_classes, local
 from testifai.space import Space
+from testifai.statistics.differences import difference_limits
 from testifai.statistics.intervals import wilson
 from testifai.statistics.multiplicity import confidence_each
 from testifai.support.progress import Step
@@ -52,7 +53,6 @@ class Agreement:
         return float(self.difference.mean())
 
     def as_dict(self) -> Record:
-        """Plain data for JSON: means by condition and over all, and the statements."""
         return {
             "predicted": {"overall": plain(self.told.overall), "by_condition": plain(self.told.by_condition)},
             "measured": {"overall": plain(self.seen.overall), "by_condition": plain(self.seen.by_condition)},
@@ -118,7 +118,8 @@ def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
     told, seen = predicted.mean.at(rows), measured.mean
     low, high = _bounds(told, seen)
     strict = confidence_each(seen.rate.size)
-    all_low, all_high = _bounds(predicted.at(strict).mean.at(rows), measured.mean_at(strict))
+    wide = _means(seen.rate, measured.variance, measured.trials, strict)
+    all_low, all_high = _bounds(predicted.at(strict).mean.at(rows), wide)
     inside, disagrees = (low <= 0) & (high >= 0), (all_low > 0) | (all_high < 0)
     return Agreement(
         measured.tuples, measured.conditions, told, seen, seen.rate - told.rate, all_low, all_high, inside, disagrees,
@@ -127,10 +128,7 @@ def agreement(predicted: Prediction, measured: Measurement) -> Agreement:
 
 
 def _bounds(told: Rates, seen: Rates) -> tuple[Floats, Floats]:
-    """An interval for the difference of two independent estimates from theirs (Newcombe 1998, method 10)."""
-    difference = seen.rate - told.rate
-    low = difference - np.hypot(seen.rate - seen.low, told.high - told.rate)
-    return low, difference + np.hypot(seen.high - seen.rate, told.rate - told.low)
+    return difference_limits(told.rate, (told.low, told.high), seen.rate, (seen.low, seen.high))
 
 
 Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
@@ -138,19 +136,12 @@ Rows = NDArray[np.intp]  # (combination, part): rows of the sampled inputs
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measurement(Global):
-    """Measured (Eq. 5 of the Bayesian-network framework), with Wilson intervals for new combinations of new inputs.
-
-    Intervals of means over tuples allow for tuples that share inputs.
-    """
+    """Measured (Eq. 5 of the Bayesian-network framework), with Wilson intervals for new combinations of new inputs."""
 
     passes: NDArray[np.int64]  # (tuple, condition, severity)
     trials: NDArray[np.int64]  # (tuple): combinations
     variance: Floats  # (tuple, condition): of a combination's mean over the severities
     dropped: int = 0  # given combinations that contain an input that was not sampled
-
-    def mean_at(self, confidence: float) -> Rates:
-        """The means over the severities with intervals of another confidence."""
-        return _means(self.mean.rate, self.variance, self.trials, confidence)
 
 
 def composed(
@@ -305,7 +296,6 @@ def _over_tuples(mean: Floats, rows: Rows, apart: Floats) -> Rates:
 
 
 def _draw(sampled: Sampled, usable: NDArray[np.intp], classes: tuple[int, ...], most: int | None, seed: int) -> Rows:
-    """Random combinations of inputs of these classes, no input twice."""
     generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *classes])))
     columns: list[NDArray[np.intp]] = [np.empty(0, np.intp)] * len(classes)
     for one in sorted(set(classes)):

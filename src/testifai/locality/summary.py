@@ -21,20 +21,10 @@ if TYPE_CHECKING:
 
 
 def listing(words: Sequence[str]) -> str:
-    """Words with commas and an "and".
-
-    >>> listing(["4", "7", "9"])
-    '4, 7 and 9'
-    """
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def severity_range(severities: Sequence[int], all_severities: Sequence[int]) -> str:
-    """Where on its severities a trend is.
-
-    >>> severity_range((2, 3), (1, 2, 3)), severity_range((2,), (1, 2, 3)), severity_range((1, 2), (1, 2, 3))
-    ('from severity 2', 'at severity 2', 'at severities 1 to 2')
-    """
     if severities[-1] == all_severities[-1] and len(severities) > 1:
         return f"from severity {severities[0]}"
     if len(severities) == 1:
@@ -43,41 +33,24 @@ def severity_range(severities: Sequence[int], all_severities: Sequence[int]) -> 
 
 
 def perturbation(axis: Axis, severities: Sequence[int]) -> str:
-    """A property's perturbation and its parameters at these severities."""
     ends = (axis.perturbation.severities[severity] for severity in (severities[0], severities[-1]))
     first, last = (f"{end:g}" if isinstance(end, int | float) else str(end) for end in ends)
     return f"{axis.perturbation.name}, parameter {first}" + (f" to {last}" if len(severities) > 1 else "")
 
 
 def gain_text(gain: Rates) -> str:
-    """A gain with its interval.
-
-    >>> gain_text(Rates(0.012, 0.01, 0.015))
-    '+0.012 (0.010 … 0.015)'
-    """
     return f"{gain.rate:+.3f} ({gain.low:.3f} … {gain.high:.3f})"
 
 
 def span(severities: Sequence[int]) -> str:
-    """Severities in short.
-
-    >>> span((2, 3, 4)), span((2,))
-    ('2–4', '2')
-    """
     return str(severities[0]) if len(severities) == 1 else f"{severities[0]}–{severities[-1]}"
 
 
 def p_text(p_value: float) -> str:
-    """A p-value as people read it.
-
-    >>> p_text(0.0123), p_text(1e-9)
-    ('0.012', '< 0.0001')
-    """
     return "< 0.0001" if p_value < 0.0001 else f"{p_value:.2g}"
 
 
 def count(number: float) -> str:
-    """A number of inputs; expected ones may be fractions."""
     return f"{number:,}" if isinstance(number, int) else f"{number:,.1f}"
 
 
@@ -152,7 +125,6 @@ class Trend:
         return f"<Trend: {self.text}>"
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         names = (
             "kind", "classes", "by_class", "property", "severities", "answers", "failures", "trials", "chance",
             "p_value", "share", "local_gain", "composed_gain", "text", "advice",
@@ -162,10 +134,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class Trace:
-    """One way to fail: a class under a property at a severity, read as another.
-
-    `share` is how many of the system's failures have such a part; `part` is None where all are alike.
-    """
+    """One way to fail: a class under a property at a severity, read as another."""
 
     part: int | None
     true_class: str
@@ -232,7 +201,6 @@ class Explanation:
         return written
 
     def as_dict(self) -> Record:
-        """Plain data for JSON; of the single causes only the first."""
         found = {
             "local": self.local.overall(),
             "composed": None if self.composed is None else self.composed.overall,
@@ -256,7 +224,6 @@ def no_trend(found: Explanation) -> str:
 
 
 def rest(found: Explanation) -> list[str]:
-    """Failures that belong to no trend, by property."""
     return [
         f"{one.property}: {count(one.failures)} failures ({one.share:.0%} of those under it) belong to no trend"
         for one in found.rest
@@ -265,7 +232,6 @@ def rest(found: Explanation) -> list[str]:
 
 
 def gains(trend: Trend) -> str:
-    """What fixing the trend would give at most."""
     local = f"local robustness {gain_text(trend.local_gain)}"
     if trend.composed_gain is None:
         return f"{local}; {trend.share:.1%} of all failures"

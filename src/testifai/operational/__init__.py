@@ -16,7 +16,6 @@ from testifai.support import validation
 from testifai.support.registry import Registry
 from testifai.support.types import Array
 
-# One file and one line each.
 OURS = {
     "balanced": "testifai.operational.balanced:BalancedSampling",
     "ces": "testifai.operational.ces:CrossEntropy",

@@ -23,19 +23,16 @@ CHANCE = 0.8  # of a decision after as many labels as are projected
 
 @dataclass(frozen=True)
 class Release:
-    """How a requirement stands. `more` labels is a projection, None where there is nothing to project."""
-
     require: float
     status: str
     reason: str
-    more: int | None = None
+    more: int | None = None  # labels, projected
 
     @property
     def passed(self) -> bool:
         return self.status == PASS
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         return {"require": self.require, "status": self.status, "more_labels": self.more, "reason": self.reason}
 
 
@@ -54,7 +51,9 @@ def judge(
         return Release(require, UNDECIDED, "the technique gives no interval")
     accuracy = min(max(accuracy, 0.0), 1.0)  # an unbiased estimate from a handful of labels may lie outside
     early = labelled < planned
-    widen = _early() * math.sqrt(planned / labelled) if early else 1.0
+    # A Brownian motion stays within ±c up to time 1 with probability 0.95 if 4 (1 - Phi(c)) = 0.05 (reflection
+    # principle), which is the half-width of each of two simultaneous intervals.
+    widen = half_widths(confidence_each(2)) / half_widths() * math.sqrt(planned / labelled) if early else 1.0
     least, most = max(0.0, accuracy - widen * (accuracy - low)), min(1.0, accuracy + widen * (high - accuracy))
     bounds = f"between {least:.3f} and {most:.3f}" + (", bounds for an early look" if early else "")
     needed = require - 1e-9  # a rate that is just enough must not fall short by rounding
@@ -64,15 +63,6 @@ def judge(
         return Release(require, FAIL, bounds)
     more = more_labels(accuracy, low, high, require=require, labelled=labelled, size=size)
     return Release(require, UNDECIDED, bounds, max(more, planned - labelled))
-
-
-def _early() -> float:
-    """Factor by which an interval inspected early is wider at the last look.
-
-    A Brownian motion stays within ±c up to time 1 with probability 0.95 if 4 (1 - Phi(c)) = 0.05 (reflection
-    principle), which is the half-width of each of two simultaneous intervals.
-    """
-    return half_widths(confidence_each(2)) / half_widths()
 
 
 def more_labels(accuracy: float, low: float, high: float, *, require: float, labelled: int, size: int) -> int:
@@ -103,8 +93,6 @@ SHOWN = 10  # failing examples and confusions in the lines for people; JSON has 
 
 @dataclass(frozen=True)
 class Failing:
-    """An example that the model got wrong."""
-
     example: int
     where: str
     label: str
@@ -144,7 +132,6 @@ class Findings:
         return tuple((*pair, count) for pair, count in ordered)
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         verdict = {} if self.verdict is None else {"verdict": self.verdict.as_dict()}
         return {
             "technique": self.technique, "accuracy": plain(self.accuracy), "low": plain(self.low),
@@ -163,7 +150,6 @@ class Findings:
         }  # fmt: skip
 
     def lines(self, path: Path) -> list[str]:
-        """What the labels say and what to do next, for people to read."""
         return [*self._estimate(), *self._failures(), *self._next_step(path)]
 
     def _estimate(self) -> list[str]:
@@ -219,7 +205,6 @@ class Findings:
 
 
 def answer(collected: Collected, require: float | None = None) -> Findings:
-    """What the labels that came back say."""
     if require is not None:
         check_require(require)
     selection, standing, frame = collected.selection, collected.standing, collected.selection.frame

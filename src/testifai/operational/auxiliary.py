@@ -31,14 +31,12 @@ from testifai.support.validation import number
 Threshold = float | str
 
 QUANTILE = "q"
-# Fewer suspects than this share of all examples are worth a word.
-FEW = 0.01
+FEW = 0.01  # of all examples; fewer suspects are worth a word
 # What is proposed then: the first that has enough suspects (many examples may share the highest risk).
 PROPOSED = ("q0.9", "q0.8", "q0.5")
 
 
 def checked(threshold: Any) -> Threshold:
-    """A threshold as given, checked."""
     if not isinstance(threshold, str):
         return number("threshold", threshold)
     try:
@@ -53,14 +51,12 @@ def checked(threshold: Any) -> Threshold:
 
 
 def limit(threshold: Threshold, risk: Floats) -> float:
-    """The risk that a threshold means."""
     if isinstance(threshold, str):
         return float(np.quantile(risk, float(threshold.removeprefix(QUANTILE))))
     return threshold
 
 
 def few_suspects(technique: str, risk: Floats, above: float) -> str | None:
-    """Warning about a threshold above which there are hardly any examples; None if there are enough."""
     suspects = int(np.count_nonzero(risk > above))
     if suspects >= FEW * len(risk):
         return None
@@ -89,8 +85,6 @@ class Observed:
 
 @dataclass(frozen=True, eq=False)
 class _Observing:
-    """The job of observing a slice of the inputs."""
-
     model: models.Model
     inputs: Inputs
     traces: bool
@@ -117,10 +111,7 @@ def observe(
     progress: Callable[[int], None] | None = None,
     workers: Workers | None = None,
 ) -> Observed:
-    """Run a model over unlabelled inputs; with `traces`, also keep what `layer` says (default: the features).
-
-    `progress` is told how many inputs are done; `workers` run the model, by default threads of this process.
-    """
+    """Run a model over unlabelled inputs; with `traces`, also keep what `layer` says (default: the features)."""
     model = models.wrap(model)
     if traces and not model.traces_layers:
         raise InputError(f"layer: {model.name} does not show its layers; an ONNX file or a torch module does")
@@ -150,10 +141,7 @@ def observe(
 
 
 def risk_of(technique: Technique, observed: Observed, training: Observed | None = None) -> Floats | None:
-    """What the technique draws by, higher if a failure is more likely; None if it needs no such value.
-
-    `training` has traces of the training inputs, for techniques that measure surprise, with their predicted classes.
-    """
+    """What the technique draws by, higher if a failure is more likely; None if it needs no such value."""
     needs = needs_of(technique)
     if needs in (NOTHING, FEATURES):
         return None
@@ -172,7 +160,6 @@ def risk_of(technique: Technique, observed: Observed, training: Observed | None 
 
 
 def check_training(technique: Technique, training: object | None) -> None:
-    """Raise InputError if surprise has no training data to be measured against."""
     if training is None:
         raise InputError(
             f"technique {technique.name!r}: measures surprise against training data; name them with --train"

@@ -29,10 +29,7 @@ def cells_of(size: int) -> Indices:
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Candidates for the failure rates p of the cells, with the logarithms of their prior weights.
-
-    Tables of candidates by cells for p and p (1 - p), of cells by candidates for log p and log (1 - p).
-    """
+    """Candidates for the failure rates p of the cells, with the logarithms of their prior weights."""
 
     rate: Floats
     spread: Floats
@@ -46,8 +43,7 @@ class Curves:
         passed = (labelled - failed)[:, used]
         score = self.log_prior + failed[:, used] @ self.log_rate[used] + passed @ self.log_rest[used]
         best = score.max(axis=1, keepdims=True)
-        # The rest weighs less than a millionth.
-        kept = (score > best - 20).any(axis=0)
+        kept = (score > best - 20).any(axis=0)  # the rest weighs less than a millionth
         weight = np.exp(score[:, kept] - best)
         weight /= weight.sum(axis=1, keepdims=True)
         return weight @ self.rate[kept], weight @ self.spread[kept]
@@ -57,13 +53,10 @@ class Curves:
 def curves(*, trusting: bool) -> Curves:
     """The candidates: logit p = a - b x or a - 2.2 b x^2, with x the square root of the rank's share.
 
-    On the published tables one of the two is within 4 % of the deviance of the best monotone curve, for confidence
-    and for surprise. They range from failures everywhere to none and from a useless (b = 0) or misleading risk (b < 0)
-    to a sharp one. `trusting`, used to choose what to label, where an error costs labels and never the truth of the
-    estimate, expects rates around 3 in 4 at the riskiest end (± two units of logit) and a larger b by a factor of e
-    per ten units, hardly ever below 0. For intervals all rates are equally likely, b is so on a logarithmic scale,
-    1 / (1 + b), and b below 0 is only a little less likely.
-
+    On the published tables one of the two is within 4 % of the deviance of the best monotone curve. `trusting`, used to
+    choose what to label, where an error costs labels and never the truth of the estimate, expects rates around 3 in 4
+    at the riskiest end (± two units of logit) and a larger b by a factor of e per ten units, hardly ever below 0. For
+    intervals all rates are equally likely, b is so on a logarithmic scale, and b below 0 is only a little less likely.
     With a probability of 4 % (for intervals 8 %) some examples, 0.3 to 10 %, fail for reasons unknown to the risk.
     """
     from scipy.special import expit
@@ -82,10 +75,8 @@ def curves(*, trusting: bool) -> Curves:
 
 
 def fill(wanted: Floats, least: Floats, members: Floats, tests: float) -> Floats:
-    """Inclusion probabilities c * wanted, kept between `least` and 1, that add up to `tests`; one row per design.
-
-    As c grows the sum rises in straight pieces: a cell joins in when c * wanted reaches `least` and drops out at 1.
-    """
+    """Inclusion probabilities c * wanted, kept between `least` and 1, that add up to `tests`; one row per design."""
+    # As c grows the sum rises in straight pieces: a cell joins in at c * wanted = `least` and drops out at 1.
     bends = np.concatenate([least / wanted, 1 / wanted], axis=1)
     order = np.argsort(bends, axis=1)
     bends = np.take_along_axis(bends, order, axis=1)
@@ -144,37 +135,28 @@ def systematic(probabilities: Floats, tests: int, rng: np.random.Generator) -> I
     return np.asarray(np.searchsorted(reached, steps, side="right"), np.int64)
 
 
-# Student's for 60 degrees of freedom: the variance rests on few labels that weigh much.
-QUANTILE = 2.0
-# The first-order correction for skewness is not trusted beyond this.
-MOST_SKEW = 1.2
+QUANTILE = 2.0  # Student's for 60 degrees of freedom: the variance rests on few labels that weigh much
+MOST_SKEW = 1.2  # beyond which the first-order correction for skewness is not trusted
 SHIFTS = np.linspace(-8, 8, 161)
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Cells, weights and outcomes of the labels.
-
-    `imbalance` is the sum over the folds of (weighted sum of the curve's rates - their sum)², the variance of the
-    estimate that comes from the varying sums of weights.
-    """
-
     cells: Indices
     weights: Floats
     failed: Flags
-    imbalance: float
+    imbalance: float  # sum over folds of (weighted sum of rates - their sum)²: variance by varying sums of weights
 
 
 def limits(
     failing: float, known: tuple[float, float], rate: Floats, members: Floats, labels: Labels
 ) -> tuple[float, float]:
-    """Limits of the number of failures among all examples, from its estimate and from the labels.
+    """Limits of the number of failures among all examples, at least and at most the `known` ones.
 
-    Failure rates of the curve's shape, shifted on the logit scale, give every total between none and all. The interval
-    has the totals of populations for which the estimate lies between two quantiles: a score interval, whose variance is
-    that of the total in question, and larger if the labels scatter more around the curve. The quantiles are corrected
-    for skewness (Cornish and Fisher 1937, first order). `known` is how many failures there must be and how many there
-    can be.
+    Failure rates of the curve's shape, shifted on the logit scale, give every total between none and all. A score
+    interval has those totals for which the estimate lies between two quantiles; its variance is that of the total in
+    question, and larger if the labels scatter more around the curve. The quantiles are corrected for skewness (Cornish
+    and Fisher 1937, first order).
     """
     from scipy.special import expit, logit
 
@@ -192,21 +174,17 @@ def limits(
     deviation = np.sqrt(variance * max(scatter, 1.0) + labels.imbalance)
 
     def limit(quantile: float) -> float:
-        """The total of which the estimate is that quantile."""
         quantiles = totals + deviation * (quantile + skew * (quantile**2 - 1) / 6)
         return float(np.interp(failing, np.maximum.accumulate(quantiles), totals))
 
-    # Failures are whole.
     low, high = np.floor(min(limit(QUANTILE), failing)), np.ceil(max(limit(-QUANTILE), failing))
     return float(max(low, known[0])), float(min(high, known[1]))
 
 
 FIRST_ROUND = 0.2  # of all labels
 FOLDS = 5
-# With fewer labels there is nothing to learn from a first round.
-FEWEST = 40
-# The least chance in the second round, as a share of the average one, so that the round can always be filled.
-SPARE = 0.001
+FEWEST = 40  # with fewer labels there is nothing to learn from a first round
+SPARE = 0.001  # least chance in the second round, of the average one, so that the round can always be filled
 
 
 class BalancedSampling:
@@ -216,15 +194,6 @@ class BalancedSampling:
     that leaves room for, 1 for failures only. Facts per draw: `round` (0 or 1), the chance of the example in the
     first (`first`) and then in the second round (`second`), how far the latter was corrected because some examples
     had been drawn before (`correction`), and the number of `tests` in all.
-
-    >>> from testifai.operational.base import conclude, draw
-    >>> rng = np.random.default_rng(0)
-    >>> risk = rng.random(5000)
-    >>> failed = rng.random(5000) < risk**8
-    >>> technique, frame = BalancedSampling(), Frame(5000, risk)
-    >>> answer = conclude(technique, frame, draw(technique, frame, 200, rng, failed.__getitem__))
-    >>> bool(answer.low < 1 - failed.mean() < answer.high), bool(answer.failures > 2 * 200 * failed.mean())
-    (True, True)
     """
 
     name = "balanced"
@@ -235,8 +204,7 @@ class BalancedSampling:
         self.balance = number("balance", balance, least=0, most=1)
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
-        """A first round for the curve, then the rest; one round where the labels are few."""
-        order = _by_risk(needed(frame, self.name))
+        order = np.argsort(-needed(frame, self.name), kind="stable")
         deal = deal_out(frame.size, tests)
         opening = deal.draw(deal.first, deal.opening, rng)
         failed = yield order[opening]
@@ -275,14 +243,10 @@ class BalancedSampling:
         return np.clip(chances, SPARE * closing / deal.size, 1.0)
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """Failures (or passes, if the other folds found these rarer), each weighted by 1 / its chance in either round.
-
-        This averages an estimate from each round with weights that do not depend on the example's own fold. The first
-        part of a round is a random part of it.
-        """
+        """Failures (or passes, if rarer in the other folds), each weighted by 1 / its chance in either round."""
         deal = deal_out(frame.size, int(sample.facts["tests"][0]))
         ranks = np.empty(frame.size, np.int64)
-        ranks[_by_risk(needed(frame, self.name))] = np.arange(frame.size)
+        ranks[np.argsort(-needed(frame, self.name), kind="stable")] = np.arange(frame.size)
         drawn = ranks[sample.selected]
         # The chances in a round that is not finished are those of the part that is.
         facts = sample.facts
@@ -324,7 +288,6 @@ class LabelAllocation:
     closing: Indices  # and in the second
 
     def count(self, drawn: Indices, failed: Flags, used: Flags) -> tuple[Floats, Floats]:
-        """How many failed and how many were labelled in each cell, of those draws that are used."""
         cells = self.cells[drawn[used]]
         failures = np.bincount(cells[failed[used]], minlength=CELLS)
         return failures.astype(np.float64), np.bincount(cells, minlength=CELLS).astype(np.float64)
@@ -351,7 +314,3 @@ def deal_out(size: int, tests: int) -> LabelAllocation:
     for fold, labels in enumerate(opening):
         first[fold::folds] = scale(first[fold::folds], int(labels))
     return LabelAllocation(size, tests, folds, cells, members, least, first, opening, whole - opening)
-
-
-def _by_risk(risk: Floats) -> Indices:
-    return np.argsort(-risk, kind="stable")

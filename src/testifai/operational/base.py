@@ -37,8 +37,6 @@ Plan = Generator[Indices, Flags, Facts]
 
 @dataclass(frozen=True)
 class Frame:
-    """What is known of all examples before any label."""
-
     size: int
     risk: Floats | None = None  # higher if a failure is more likely
     features: Array | None = None  # a row per example, by which a technique may compare examples
@@ -112,12 +110,10 @@ class Technique(Protocol):
 
 
 def needs_of(technique: Technique) -> str:
-    """Return one of NEEDS; by default a technique draws by confidence."""
     return choice(f"technique {technique.name!r}: needs", getattr(technique, "needs", CONFIDENCE), NEEDS)
 
 
 def assumed_by(technique: Technique) -> str:
-    """Return the assumptions of a technique's interval, in words."""
     return str(getattr(technique, "assumes", ""))
 
 

@@ -16,17 +16,15 @@ from testifai.support.types import Array, Floats
 
 START, GROUP, CANDIDATES = 30, 5, 300
 BINS = 9
-# Probability of a bin that the sample does not reach yet.
-FLOOR = 1e-10
+FLOOR = 1e-10  # probability of a bin that the sample does not reach yet
 
 
 class CrossEntropy:
     """Grows the sample by the group that brings it closest to all examples, feature by feature.
 
     Features are the outputs of the last hidden layer. The sample is chosen, not drawn with known chances: the estimate
-    is not exactly unbiased, and no interval is guaranteed. The one given is exact for as many examples drawn at random:
-    too wide if the features explain failures, too optimistic if failures have rare values that the sample misses. A
-    first part of the draws is such a sample too (up to its last, broken group).
+    is not exactly unbiased. The interval is exact for as many examples drawn at random: too wide if the features
+    explain failures, too optimistic if failures have rare values that the sample misses.
     """
 
     name = "ces"
@@ -50,7 +48,6 @@ class CrossEntropy:
         return {}
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """The observed share, with the interval of as many draws at random."""
         return share(sample, frame.size)
 
 
@@ -90,7 +87,6 @@ def _histogram(bins: NDArray[np.uint8]) -> Indices:
 
 
 def _groups(left: int, group: int, rng: np.random.Generator) -> Indices:
-    """Candidate groups of different places out of those left."""
     places = rng.integers(left, size=(CANDIDATES, group))
     while True:
         ordered = np.sort(places, axis=1)

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.operational import auxiliary, base, intervals
+from testifai.operational import auxiliary, base
 from testifai.operational.auxiliary import Threshold
 from testifai.operational.balanced import CELLS, cells_of, curves
 from testifai.operational.base import Flags, Frame, Indices, Plan, Sample, needed
+from testifai.operational.random_sampling import LEVEL, Part, beta, hypergeometric, total
 from testifai.support.types import Floats
 from testifai.support.validation import number
 
@@ -35,7 +36,6 @@ CANDIDATES = np.round(np.arange(0, 0.951, 0.05), 2)
 
 
 def checked(share: Any) -> Share:
-    """A share as given, checked."""
     if isinstance(share, str):
         if share != AUTO:
             raise InputError(f"share: {share!r} is not accepted; a number from 0 to below 1 is, or {AUTO!r}")
@@ -79,11 +79,9 @@ class DeepEST(ABC):
 
     Facts per draw: `chance`, the probability q of Eq. 5; `suspects`, the number of suspicious examples left before it;
     `level`, 0 for an unsuspected example, 1 for the milder half of the suspects, 2 for the other half; `share`, r when
-    it was made. Any first part of the draws is such a sample too.
-
-    `share` is r of Eq. 5: that share of the draws goes to suspects, in proportion to their risk, the rest is uniform.
-    It is below 1, for an unbiased estimate needs a chance for every example; "auto" chooses it from the first fifth of
-    the labels. `threshold` replaces the published rule by a number or by a quantile of the risks, such as "q0.9".
+    it was made. `share` is r of Eq. 5: that share of the draws goes to suspects, in proportion to their risk, the rest
+    is uniform; "auto" chooses it from the first fifth of the labels. `threshold` replaces the published rule by a
+    number or by a quantile of the risks, such as "q0.9".
     """
 
     name: str
@@ -99,7 +97,6 @@ class DeepEST(ABC):
         """The published threshold for these risks."""
 
     def plan(self, frame: Frame, tests: int, rng: np.random.Generator) -> Plan:
-        """All draws together, for they depend on no label; with share "auto", the first ones before the rest."""
         risk = needed(frame, self.name)
         weights = self.weights(risk)
         share, opening = rounds(self.share, tests)
@@ -128,11 +125,9 @@ class DeepEST(ABC):
         return auxiliary.few_suspects(self.name, risk, self.limit(risk))
 
     def weights(self, risk: Floats) -> Floats:
-        """The weight of a link into each example: its risk if suspicious, else nothing.
-
-        Where a suspicious risk is not positive (LSA is a logarithm) all are counted from the lowest instead.
-        """
+        """The weight of a link into each example: its risk if suspicious, else nothing."""
         suspect = risk > self.limit(risk)
+        # Where a suspicious risk is not positive (LSA is a logarithm) all are counted from the lowest instead.
         weight = risk if not suspect.any() or risk[suspect].min() > 0 else risk - risk.min()
         return np.where(suspect, weight, 0.0)
 
@@ -152,7 +147,7 @@ class DeepEST(ABC):
         parts = [_suspects(frame.size, sample)] if everything else []
         if everything < frame.size:
             parts.append(_unsuspected(frame.size - everything, sample))
-        _, fewest, most = intervals.total(parts)
+        _, fewest, most = total(parts)
         inside = min(max(accuracy, 0.0), 1.0)
         seen = int(sample.failed.sum())
         low = 1 - min(most, frame.size - (len(sample.failed) - seen)) / frame.size
@@ -187,17 +182,13 @@ class DistanceSurprise(DeepEST):
 
 
 class LikelihoodSurprise(DeepEST):
-    """DeepEST_LSA: risk is the likelihood-based surprise, suspicious above mean + variance.
-
-    The published rule adds a variance to a mean: where surprises are spread wide nothing exceeds it, and the sample
-    is a simple random one. Give a threshold then, such as "q0.9".
-    """
+    """DeepEST_LSA: risk is the likelihood-based surprise, suspicious above mean + variance."""
 
     name = "lsa"
     needs = base.LIKELIHOOD
 
     def rule(self, risk: Floats) -> float:
-        return float(risk.mean() + risk.var())
+        return float(risk.mean() + risk.var())  # where surprises are spread wide, nothing exceeds it
 
 
 class _Draws:
@@ -241,31 +232,26 @@ def _chances(weights: Floats, share: Floats | float, selected: Indices) -> Float
     return chance
 
 
-def _unsuspected(population: int, sample: Sample) -> intervals.Part:
-    """Failures among the unsuspected examples, of which a simple random sample was drawn.
-
-    Together with the outcomes of the milder suspects, which fail at least as often, they bound the rate from above.
-    """
+def _unsuspected(population: int, sample: Sample) -> Part:
+    """Failures among the unsuspected, a simple random sample; milder suspects, who fail more, help bound the rate."""
     level = sample.facts["level"]
     failed = sample.failed[level == 0]
     failures, draws = int(failed.sum()), len(failed)
-    low, high = intervals.hypergeometric(failures, draws, population)
+    low, high = hypergeometric(failures, draws, population)
     centre = population * failures / draws if draws else (low + high) / 2
     both = sample.failed[level <= 1]
     if not len(both):
         return centre, low, high
     one_sided = failures == 0 and both.any()
-    confidence = 2 * intervals.CONFIDENCE - 1 if one_sided else intervals.CONFIDENCE
-    _, rate = intervals.beta(float(both.mean()), len(both), confidence)
+    confidence = 2 * LEVEL - 1 if one_sided else LEVEL
+    _, rate = beta(float(both.mean()), len(both), confidence)
     return centre, low, max(min(high, rate * population), centre)
 
 
-def _suspects(size: int, sample: Sample) -> intervals.Part:
-    """Failures among the suspicious examples.
+def _suspects(size: int, sample: Sample) -> Part:
+    """Failures among suspects: before a draw + outcome / chance is unbiased, and such terms are uncorrelated.
 
-    Given that a draw is of a suspect, its chance is known, and failures before it + outcome / chance is an unbiased
-    estimate of the failures among suspects. The variance of the weighted mean over draws is that of a sum of
-    uncorrelated terms; the weights favour draws with few suspects left.
+    The weights of their mean favour draws with few suspects left.
     """
     suspect = sample.facts["level"] > 0
     everything = float(sample.facts["suspects"][0])
@@ -289,5 +275,5 @@ def _suspects(size: int, sample: Sample) -> intervals.Part:
     variance = float((trust**2) @ (each - centre) ** 2) * draws / max(draws - 1, 1)
     spread = rate * (1 - rate) * everything**2
     effective = spread / max(variance, spread / equal) if spread > 0 else equal
-    low, high = intervals.beta(rate, effective)
+    low, high = beta(rate, effective)
     return centre, max(low * everything, seen), min(high * everything, seen + unseen)

@@ -32,8 +32,6 @@ _TEXT_LIMIT = 30_000  # characters; a cell of a spreadsheet takes little more
 _TABLE_LIMIT = 64  # columns; wider rows say nothing to a reader
 _NUMBERS = 256  # of an input that is neither picture, text nor row
 
-Shown = Record
-
 
 def have_pictures(data: Data) -> bool:
     return are_images(data.inputs) or is_image(data.inputs)
@@ -48,7 +46,7 @@ def pictures(data: Data, examples: Iterable[int]) -> Iterator[Any]:
             yield rows_of(data.inputs, np.array([example], np.intp))[0]
 
 
-def shown(data: Data, examples: list[int]) -> Iterator[Shown]:
+def shown(data: Data, examples: list[int]) -> Iterator[Record]:
     """Each input as a `picture`, as one or two `texts`, or as `columns` with their values."""
     if have_pictures(data):
         for picture in pictures(data, examples):
@@ -86,7 +84,6 @@ def inputs_path(path: Path) -> Path:
 
 
 def packed(tag: str, data: Data, examples: list[int]) -> bytes:
-    """The inputs of a round of a selection; the same ones always give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.comment = tag.encode()
@@ -114,7 +111,6 @@ class KeptInputs:
                     self._unread = f" ({place.name} cannot be read: {str(error)[:120]})"
 
     def check(self, examples: Iterable[int]) -> None:
-        """Refuse to label what cannot be seen."""
         missing = [example for example in examples if _member(example) not in self._places]
         if missing:
             raise InputError(
@@ -122,7 +118,7 @@ class KeptInputs:
                 f"{self._unread}; put {inputs_path(self._path).name}, which testifai label select writes, beside it"
             )
 
-    def __getitem__(self, example: int) -> Shown:
+    def __getitem__(self, example: int) -> Record:
         place = self._places[_member(example)]
         try:
             with zipfile.ZipFile(place) as archive:
@@ -156,8 +152,6 @@ small { color: #666; }
 
 @dataclass(frozen=True)
 class Card:
-    """One example on the sheet."""
-
     example: int
     image: Array
     predicted: str

@@ -43,14 +43,12 @@ class CsvFile:
     rows: tuple[CsvRow, ...]
 
     def column(self, name: str) -> int:
-        """The place of a column that must be there, once."""
         if self.header.count(name) != 1:
             problem = "no column" if name not in self.header else "several columns"
             raise InputError(f"{self.path.name}: has {problem} {name!r}; found: {', '.join(self.header) or 'none'}")
         return self.header.index(name)
 
     def cells(self, name: str) -> list[str]:
-        """What the rows hold in a column; empty where there is no such column."""
         if name not in self.header:
             return [""] * len(self.rows)
         place = self.header.index(name)
@@ -157,11 +155,6 @@ class Classes:
         return self.names[number] if self.names is not None and 0 <= number < len(self.names) else str(number)
 
     def number(self, text: str) -> int:
-        """The class that a label means; its number is accepted too, unless numbers are names here.
-
-        >>> Classes(("cat", "dog")).number("Dog"), Classes(("cat", "dog")).number("1.0"), Classes(None, 3).number("2")
-        (1, 1, 2)
-        """
         if self.names is not None and text in self.names:
             return self.names.index(text)
         plain = _whole(text)
@@ -313,7 +306,6 @@ class Filling:
         self._take(read(self.path))
 
     def refresh(self) -> bool:
-        """Read the file again; whether it was changed."""
         file = read(self.path)
         if file.content == self._file.content:
             return False
@@ -332,7 +324,6 @@ class Filling:
         return self._file.cells(column)[row]
 
     def put(self, row: int, text: str) -> None:
-        """Write a label, or none; nothing is written over what was not read."""
         label = self.classes.text(self.classes.number(text)) if text else ""
         if label == self.labels[row]:
             return

@@ -1,4 +1,4 @@
-"""Simple random sampling, and stratified sampling by confidence.
+"""Simple random sampling, stratified sampling by confidence, and the exact intervals that techniques share.
 
 Simple random sampling with and without replacement: DeepEST, Eqs. 1-3. Strata: Li et al., "Boosting operational DNN
 testing efficiency through conditioning" (ESEC/FSE 2019), with the authors' figures: the most confident 80 %, the next
@@ -6,16 +6,61 @@ testing efficiency through conditioning" (ESEC/FSE 2019), with the authors' figu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from testifai.errors import InputError
-from testifai.operational import intervals
 from testifai.operational.base import CONFIDENCE, NOTHING, Frame, Indices, Plan, Sample, needed
+from testifai.statistics import intervals as statistics
 from testifai.statistics.intervals import half_widths
 from testifai.support import validation
 from testifai.support.types import Floats
+
+Part = tuple[float, float, float]  # estimate, low, high of the failures in a part of the population
+LEVEL = 0.95
+
+
+# Repeated experiments need the same few limits again and again.
+@lru_cache(maxsize=4096)
+def hypergeometric(failures: int, tests: int, population: int) -> tuple[float, float]:
+    """Exact limits for the failures in a population of which some were drawn at random without replacement.
+
+    Each side has half the error rate; if none (or all) failed, one side has the whole: the "rule of three", 3 / tests
+    (Hanley and Lippman-Hand, JAMA 249, 1983).
+    """
+    if tests == 0:
+        return 0.0, float(population)
+    errors = _errors(failures == 0, failures == tests, LEVEL)
+    low, high = statistics.hypergeometric(failures, tests, population, errors)
+    return float(low), float(high)
+
+
+@lru_cache(maxsize=4096)
+def _exact_share(passes: int, draws: int, population: int | None) -> tuple[float, float]:
+    """Exact limits for the share that passes: Clopper and Pearson (Biometrika 26, 1934), or hypergeometric."""
+    low, high = statistics.exact(passes, draws, population, LEVEL)
+    return float(low), float(high)
+
+
+def _errors(none: bool, all_failed: bool, confidence: float) -> tuple[float, float]:
+    error = 1 - confidence
+    return (error if all_failed else error / 2), (error if none else error / 2)
+
+
+def beta(rate: float, effective: float, confidence: float = LEVEL) -> tuple[float, float]:
+    """Clopper and Pearson's limits for a rate as uncertain as that of `effective` draws (Korn and Graubard 1998)."""
+    return statistics.clopper_pearson(rate * effective, effective, _errors(rate == 0, rate == 1, confidence))
+
+
+def total(parts: Iterable[Part]) -> Part:
+    """Estimate and limits of a sum of independent parts: distances add up in squares (Zou and Donner 2008)."""
+    table = np.array(list(parts), float)
+    centre = table[:, 0].sum()
+    below = np.sqrt(((table[:, 0] - table[:, 1]) ** 2).sum())
+    above = np.sqrt(((table[:, 2] - table[:, 0]) ** 2).sum())
+    return float(centre), float(centre - below), float(centre + above)
 
 
 class SimpleRandom:
@@ -36,19 +81,16 @@ class SimpleRandom:
         return {}
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """The observed share (Eq. 1) with its exact interval."""
         return share(sample, None if self.replacement else frame.size)
 
 
 def share(sample: Sample, population: int | None) -> tuple[float, float, float]:
-    """The share of draws that did not fail, with the exact interval for that many draws at random."""
     draws = len(sample.failed)
     passes = draws - int(sample.failed.sum())
-    return passes / draws, *intervals.share(passes, draws, population)
+    return passes / draws, *_exact_share(passes, draws, population)
 
 
-# Shares of the examples from least to most risky, and of the labels.
-SHARES = (0.8, 0.1, 0.1)
+SHARES = (0.8, 0.1, 0.1)  # of the examples, from least to most risky
 LABELS = (0.2, 0.4, 0.4)
 
 
@@ -89,19 +131,12 @@ class Stratified:
         return {"stratum": turns}
 
     def strata(self, risk: Floats) -> list[Indices]:
-        """The examples of each stratum, the least risky first (none in some, where there are few examples)."""
         order = np.argsort(risk, kind="stable")
         cuts = np.round(np.cumsum(self.shares)[:-1] * len(risk)).astype(int)
         return np.split(order, cuts)
 
     def estimate(self, frame: Frame, sample: Sample) -> tuple[float, float, float]:
-        """Rates of the strata, weighted by their sizes.
-
-        Each stratum has an exact interval; they are added as independent ones. Unseen failures among the many
-        confident examples, of which few are labelled, mostly decide the width. With `trusting`, a stratum without
-        failures, other than the riskiest, is bounded by what its risks lead one to expect (see `_expected`): far too
-        narrow if the model may be confidently wrong, as after a drift.
-        """
+        """Rates of the strata, weighted by their sizes; their exact intervals are added as independent ones."""
         risk = needed(frame, self.name)
         strata = self.strata(risk)
         stratum = sample.facts["stratum"].astype(int)
@@ -110,17 +145,17 @@ class Stratified:
         level = risk - min(risk.min(), 0.0)
         expected = _expected(np.array([level[each].mean() if len(each) else 0.0 for each in strata]), draws, failures)
         riskiest = max(number for number, members in enumerate(strata) if len(members))
-        parts: list[intervals.Part] = []
+        parts: list[Part] = []
         for number, members in enumerate(strata):
             size, failed, drawn = len(members), int(failures[number]), int(draws[number])
             if not drawn:  # not reached yet, or empty
                 parts.append((size * float(sample.failed.mean()), 0.0, float(size)))
                 continue
-            low, high = intervals.hypergeometric(failed, drawn, size)
+            low, high = hypergeometric(failed, drawn, size)
             if self.trusting and number != riskiest and not failed:
                 high = min(high, half_widths() * np.sqrt(expected[number] / drawn) * size)
             parts.append((size * failed / drawn, low, high))
-        failing, fewest, most = intervals.total(parts)
+        failing, fewest, most = total(parts)
         return 1 - failing / frame.size, max(0.0, 1 - most / frame.size), min(1.0, 1 - fewest / frame.size)
 
 

@@ -28,8 +28,6 @@ from testifai.support.types import RecordLike
 
 @dataclass(frozen=True)
 class Written:
-    """A round that went out: its number from 1, its file, its sheet of images if there is one, how many rows."""
-
     number: int
     path: Path
     sheet: Path | None
@@ -38,8 +36,6 @@ class Written:
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """What came back: the selection, the labels from all files, all examples that have a row."""
-
     selection: LabelSelection
     labels: dict[int, int]
     examples: frozenset[int]
@@ -47,7 +43,6 @@ class Collected:
     files: Mapping[int, Path] = field(default_factory=dict)  # with the row of each example
 
     def failed(self) -> dict[int, bool]:
-        """Whether the model was wrong, for every labelled example."""
         predicted = self.selection.frame.predicted
         assert predicted is not None
         return {example: bool(predicted[example] != label) for example, label in self.labels.items()}
@@ -69,7 +64,6 @@ def selection_path(out: Path) -> Path:
 
 
 def round_path(out: Path, number: int) -> Path:
-    """The file of a round; the first is the one that was named."""
     return out if number == 1 else out.with_name(f"{out.stem}.{number}{out.suffix}")
 
 
@@ -98,7 +92,6 @@ def write_first(selection: LabelSelection, data: Data, out: Path, known: Mapping
 
 
 def write_next(collected: Collected, data: Data, out: Path, known: Mapping[int, int] | None = None) -> Written:
-    """Write the next round of a technique that was waiting for labels."""
     standing = collected.standing
     number = collected.rounds + 1
     if standing.complete:
@@ -172,7 +165,6 @@ def collect(paths: Sequence[Path], selection_file: Path | None = None) -> Collec
 
 
 def _check_tag(path: Path, selection: LabelSelection, place: Path) -> None:
-    """Raise InputError if a file belongs to another selection."""
     tag = selection_of(path)
     if tag is not None and tag != selection.tag:
         raise InputError(
@@ -204,14 +196,8 @@ def _find_selection(path: Path) -> Path:
 
 
 def _write(
-    selection: LabelSelection,
-    standing: LabellingProgress,
-    data: Data,
-    out: Path,
-    number: int,
-    known: Mapping[int, int],
+    selection: LabelSelection, standing: LabellingProgress, data: Data, out: Path, number: int, known: Mapping[int, int]
 ) -> Written:
-    """Write a round: a sheet of images, the selection, the inputs for `testifai label page`, the file to fill in."""
     path, examples = round_path(out, number), standing.new_in(number - 1)
     places = [f"{data.name}[{example}]" for example in examples]
     if isinstance(data.inputs, ImageFiles):

@@ -38,8 +38,6 @@ SUFFIX = ".selection.npz"
 
 @dataclass(frozen=True, eq=False)
 class LabelSelection:
-    """What was known when the examples were chosen, and how they were chosen."""
-
     described: RecordLike  # the technique's name under `use`, with its options
     tests: int
     seed: int
@@ -69,7 +67,6 @@ class LabelSelection:
         return "".join(string.ascii_lowercase[number // 26**place % 26] for place in range(8))
 
     def opinion(self, example: int) -> tuple[str, float | None]:
-        """What the model says an example is, and how sure it is."""
         assert self.frame.predicted is not None
         predicted = self.classes.text(int(self.frame.predicted[example]))
         return predicted, None if self.confidence is None else float(self.confidence[example])
@@ -119,8 +116,6 @@ class LabelSelection:
 
 @dataclass(frozen=True, eq=False)
 class LabellingProgress:
-    """How far the labelling is."""
-
     batches: tuple[Indices, ...]  # examples that can be asked for by now; the last batch may be partly labelled
     sample: Sample  # draws that are labelled without a gap
     draws: int  # in the end

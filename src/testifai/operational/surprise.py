@@ -14,9 +14,7 @@ from testifai.errors import InputError
 from testifai.operational.base import Indices
 from testifai.support.types import Array, Floats
 
-# Distances held at a time; float32 in the search, float64 in the kernel density.
-_BLOCK = 4_000_000
-
+_BLOCK = 4_000_000  # distances held at a time; float32 in the search, float64 in the kernel density
 VARIANCE = 1e-5
 
 
@@ -137,10 +135,8 @@ def _flat(name: str, traces: ArrayLike) -> NDArray[np.float32]:
 
 
 def _nearest(queries: NDArray[np.float32], points: NDArray[np.float32]) -> tuple[Indices, Floats]:
-    """For each query the nearest point (the first of equals) and the exact distance to it.
-
-    Squared distances come from one float32 product; all points within its rounding error are measured again in float64.
-    """
+    """For each query the nearest point (the first of equals) and the exact distance to it."""
+    # Squared distances come from one float32 product; points within its rounding error are measured again in float64.
     centre = points.mean(axis=0)
     left, right = queries - centre, points - centre
     query_norms, point_norms = (np.einsum("ij,ij->i", rows, rows) for rows in (left, right))
@@ -165,7 +161,6 @@ def _nearest(queries: NDArray[np.float32], points: NDArray[np.float32]) -> tuple
 
 
 def _distances(left: NDArray[np.float32], right: NDArray[np.float32], i: Indices, j: Indices) -> Floats:
-    """Distances of pairs in float64, a bounded number of pairs at a time."""
     found = np.empty(len(i))
     step = max(1, _BLOCK // (4 * left.shape[1]))
     for start in range(0, len(i), step):
@@ -176,7 +171,6 @@ def _distances(left: NDArray[np.float32], right: NDArray[np.float32], i: Indices
 
 
 def _log_density(members: Floats, points: Floats) -> Floats:
-    """Logarithm of a Gaussian kernel density with Scott's rule."""
     from scipy.special import logsumexp
 
     count = len(members)

@@ -33,12 +33,10 @@ class Axis:
 
 
 def is_whole(value: object) -> bool:
-    """Return True for an integer of Python or NumPy."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def read_axis(name: object, given: object, names: Iterable[object]) -> Axis:
-    """Return an axis from user input."""
     field_name = f"space: axis {name!r}"
     taken = isinstance(name, str) and (name in RESERVED or keyword.iskeyword(name) or name.lower() in LOGICAL)
     if not isinstance(name, str) or not name.isidentifier() or taken:
@@ -95,12 +93,10 @@ def _levels(field_name: str, chosen: Mapping[Any, Any], names: Iterable[object])
 
 
 def reserved() -> str:
-    """Return the words that cannot be names, for a message."""
     return ", ".join(sorted(RESERVED | LOGICAL)) + " or a Python keyword"
 
 
 def parameters_of(perturbation: Perturbation, severities: Sequence[int]) -> list[Any]:
-    """Return the parameters of a perturbation's function at some severities, as plain data."""
     table = describe(perturbation)["severities"]
     return [table[severity] for severity in severities]
 

@@ -115,7 +115,6 @@ class Diagram:
         )
 
     def _build(self) -> tuple[list[_Layer], Bools]:
-        """The layers, beginning at the first axis, and which nodes after the last are true."""
         states = np.zeros((1, len(self._sums)), np.int64)
         self._settle(states, 0)
         layers = []
@@ -154,15 +153,11 @@ class Diagram:
 
     @cached_property
     def counts(self) -> list[int]:
-        """Number of selected products of levels, by how many of their levels are not 0."""
         return [int(count) for count in self._ways[0][0, :-1]]
 
     @cached_property
     def _ways(self) -> list[Whole]:
-        """For each layer and after the last: number of ways from each node to true, by levels other than 0.
-
-        The last column is 0: the ways with a negative number of levels.
-        """
+        """Per layer and after the last: ways from each node to true by levels other than 0; the last column is 0."""
         total = int(np.prod([len(levels) for levels in self._levels], dtype=object))
         whole = np.int64 if total <= np.iinfo(np.int64).max else object
         ways: list[Whole] = [np.zeros((len(self._ends), len(self._levels) + 2), whole)]

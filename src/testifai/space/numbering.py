@@ -68,7 +68,6 @@ class Numbering:
 
 
 def first_ranks(counts: list[int], whole: Any) -> Whole:
-    """The rank at which each order begins."""
     return np.array([0, *itertools.accumulate(counts)][:-1], dtype=whole)
 
 

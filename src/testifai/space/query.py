@@ -16,8 +16,6 @@ from testifai.support.types import Array, Bools
 
 
 class Lazy(Mapping[str, Array]):
-    """Columns computed when first needed."""
-
     def __init__(self, makers: Mapping[str, Callable[[], Array]]) -> None:
         self._makers = makers
         self._made: dict[str, Array] = {}
@@ -95,8 +93,6 @@ class Constant:
 
 @dataclass(frozen=True)
 class Choice:
-    """The set after `in`."""
-
     members: tuple[Constant, ...]
 
     def __str__(self) -> str:
@@ -157,12 +153,10 @@ Condition = Inequality | Before | Not | And | Or
 
 
 def before(first: str, second: str) -> str:
-    """Return the name of the column that is true if one axis is applied before another."""
     return f"before({first}, {second})"
 
 
 def comparisons(node: Condition) -> Iterator[Inequality | Before]:
-    """Yield the comparisons that a condition combines, from left to right."""
     if isinstance(node, Inequality | Before):
         yield node
     else:
@@ -184,12 +178,10 @@ def _evaluate(node: Condition, columns: Columns) -> Bools:
 
 
 def holds(sign: str, left: Any, right: Any) -> Any:
-    """Return where a comparison holds; the right side of `in` and `not in` is a list."""
     return _COMPARE[sign](left, right) if sign in _COMPARE else np.isin(left, right, invert=sign == "not in")
 
 
 def operand_values(operand: Operand, columns: Columns) -> Any:
-    """Return the values of an operand; of a set, the list of its members' values."""
     if isinstance(operand, ColumnName):
         return np.asarray(columns[operand.name])
     if isinstance(operand, Choice):
@@ -198,10 +190,7 @@ def operand_values(operand: Operand, columns: Columns) -> Any:
 
 
 def _without(node: Condition, name: str, value: bool = True) -> Condition | None:
-    """The tree with comparisons that name a column treated as a value, under a `not` as its opposite; None: always it.
-
-    A chain of comparisons is an `and` of its pairs.
-    """
+    """The tree with comparisons that name a column taken as a value, under a `not` as its opposite; None: always it."""
     parts: list[Condition | None]
     if isinstance(node, Inequality):
         pairs = zip(node.operands, node.operators, node.operands[1:], strict=False)
@@ -230,7 +219,6 @@ class _Token:
 
 
 def printable(text: str, longest: int = 60) -> str:
-    """Return the text on one line, shortened, with unprintable characters escaped."""
     cut = text if len(text) <= longest else text[: longest - 1] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
@@ -324,7 +312,6 @@ class _Parser:
         return inner
 
     def precedence(self, word: _Token) -> Before:
-        """Read the two axes of which one is applied before the other."""
         self.advance()
         first, comma, second, closing = (self.advance() for _ in range(4))
         for token, kind in ((first, "name"), (comma, ","), (second, "name"), (closing, ")")):
@@ -453,16 +440,12 @@ class Query:
         return str(self.tree)
 
     def evaluate(self, columns: Columns) -> Bools:
-        """Return where the query holds: a Boolean array, the broadcast of the columns it uses."""
         return _evaluate(self.tree, columns)
 
     def without(self, name: str) -> Query | None:
         """Return the query without its comparisons that name a column: true where one of their outcomes makes it so.
 
         None if that is always true.
-
-        >>> str(compile("zoom > 2 and quality <= 0.06", ["zoom", "quality"]).without("quality"))
-        'zoom > 2'
         """
         tree = _without(self.tree, name)
         return None if tree is None else Query(str(tree), tree, self.names - {name})
@@ -486,12 +469,6 @@ def compile(  # noqa: A001 - the word for it, and always written query.compile
     """Compile a query over the columns `names`; `levels` gives the level names of a column.
 
     `sequenced` are the axes whose order of application counts: the query may ask which is applied before which.
-
-    >>> query = compile("2 <= zoom ∧ blur = high", ["zoom", "blur"], {"blur": {"high": 5}})
-    >>> str(query)
-    '2 <= zoom and blur == "high"'
-    >>> query.evaluate({"zoom": np.array([1, 2, 3]), "blur": np.array([5, 5, 0])})
-    array([False,  True, False])
     """
     if not isinstance(text, str):
         raise InputError(f"query: got a {type(text).__name__}; accepted: text such as 'zoom > 2'")

@@ -22,10 +22,7 @@ MOST_AXES = 5  # named by `before`: 326 cases
 
 
 def cases(query: Query | None) -> Iterator[tuple[tuple[str, ...], Query | None]]:
-    """Yield cases of axes that are on and applied in a sequence, each with what the query asks of severities then.
-
-    A query without `before` is the only case, with an empty sequence.
-    """
+    """Yield cases of axes that are on and applied in a sequence, each with what the query then asks of severities."""
     nodes = [] if query is None else [one for one in comparisons(query.tree) if isinstance(one, Before)]
     named = list(dict.fromkeys(name for one in nodes for name in (one.first, one.second)))
     if query is None or not named:
@@ -90,16 +87,13 @@ class Selection:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """The number of selected tests of each order."""
         return tuple(sum(part.counts[t] for part in self._parts) for t in range(self.space.max_order + 1))
 
     @cached_property
     def count(self) -> int:
-        """The number of selected tests, exact however large."""
         return sum(self.counts)
 
     def narrowed(self, text: str) -> Selection:
-        """Return the tests of these that another query selects too."""
         other = self._compiled(text)
         if self.query is None:
             return Selection(self.space, other)
@@ -131,11 +125,9 @@ class Selection:
         return self._unrank(_different(self.count, n, generator, self._whole))
 
     def contains(self, ids: ArrayLike) -> Bools:
-        """Return which of these tests are selected."""
         return self.holds(self.space.matrix(ids))
 
     def holds(self, rows: ArrayLike) -> Bools:
-        """Return which of these rows of `Space.matrix` are selected."""
         columns = self.space.columns_of(rows)
         found = np.array(True) if self.query is None else self.query.evaluate(columns)
         return np.broadcast_to(found, len(columns["order"]))
@@ -156,7 +148,7 @@ class Selection:
 
 
 class _Part:
-    """The tests of one case: some axes applied in a fixed sequence, and a diagram of the severities."""
+    """The tests of one case: some axes applied in a fixed sequence."""
 
     def __init__(self, space: Space, sequence: tuple[str, ...], query: Query | None) -> None:
         self._space = space
@@ -165,7 +157,6 @@ class _Part:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """The number of tests of each order."""
         counts = self._diagram.counts[: self._space.max_order + 1]
         return tuple(n * self._sequences(t) for t, n in enumerate(counts))
 
@@ -174,13 +165,11 @@ class _Part:
         return sum(self.counts)
 
     def _sequences(self, order: int) -> int:
-        """Number of sequences in which a number of perturbations can be applied, those of the case in its own."""
         if not self._space.order_sensitive:
             return 1
         return math.factorial(order) // math.factorial(min(len(self._fixed), order))
 
     def unrank(self, ranks: Whole, whole: type) -> Ints:
-        """The tests with these ranks, from 0 to the count, as rows of severities (and places)."""
         starts = first_ranks(list(self.counts), whole)
         orders = np.searchsorted(np.cumsum(np.array(self.counts, whole)), ranks, side="right")
         # None for orders without tests: their number may be beyond 64 bits.
@@ -193,7 +182,6 @@ class _Part:
         return np.stack(rows, axis=1)
 
     def _places(self, ranks: Whole, active: Bools) -> Ints:
-        """The place of each axis in the sequences with these ranks."""
         most = int(active.sum(axis=0).max())
         whole = np.int64 if math.factorial(most) <= np.iinfo(np.int64).max else object
         factorials: Whole = np.array([math.factorial(t) for t in range(most + 1)], whole)
@@ -205,7 +193,6 @@ class _Part:
 
 
 def values_of(space: Space, column: str) -> tuple[int, ...]:
-    """Return the values that an axis, `order` or `severity` can have in a space, ascending."""
     levels = {axis.name: axis.severities for axis in space.axes}
     if column in levels:
         return levels[column]
@@ -233,7 +220,6 @@ def _different(count: int, n: int, generator: np.random.Generator, whole: type) 
 
 
 def _below(count: int, n: int, generator: np.random.Generator, whole: type) -> Whole:
-    """Independent uniform integers below `count`."""
     if whole is not object:
         return generator.integers(count, size=n)
     size, excess = (count.bit_length() + 7) // 8, -count.bit_length() % 8

@@ -49,12 +49,13 @@ class Space:
     def __init__(self, axes: RecordLike, *, order_sensitive: bool = False, max_order: int | None = None) -> None:
         if not isinstance(axes, Mapping) or not axes:
             raise InputError(f"space: {axes!r} has no axes; accepted: at least one, axis name -> perturbation")
-        self._axes = tuple(read_axis(name, given, axes) for name, given in axes.items())
-        self._order_sensitive = bool(order_sensitive)
+        self.axes = tuple(read_axis(name, given, axes) for name, given in axes.items())
+        self.names = tuple(axis.name for axis in self.axes)
+        self.order_sensitive = bool(order_sensitive)
         if max_order is not None and (not is_whole(max_order) or max_order < 1):
-            accepted = f"a whole number from 1 to {len(self._axes)}, or none for all"
+            accepted = f"a whole number from 1 to {len(self.axes)}, or none for all"
             raise InputError(f"space: max_order = {plain(max_order)!r}; accepted: {accepted}")
-        capped = max_order is not None and max_order < len(self._axes)
+        capped = max_order is not None and max_order < len(self.axes)
         self._max_order = int(max_order) if capped and max_order is not None else None
 
     @classmethod
@@ -78,41 +79,28 @@ class Space:
         return cls(axes, order_sensitive=order_sensitive, max_order=max_order)
 
     @property
-    def axes(self) -> tuple[Axis, ...]:
-        return self._axes
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(axis.name for axis in self._axes)
-
-    @property
-    def order_sensitive(self) -> bool:
-        return self._order_sensitive
-
-    @property
     def max_order(self) -> int:
         """Largest number of perturbations that are combined."""
-        return len(self._axes) if self._max_order is None else self._max_order
+        return len(self.axes) if self._max_order is None else self._max_order
 
     @property
     def ranked(self) -> bool:
         """Whether tests are numbered by order because they are not a full grid."""
-        return self._order_sensitive or self._max_order is not None
+        return self.order_sensitive or self._max_order is not None
 
     @property
     def levels(self) -> dict[str, dict[str, int]]:
         """Names of the levels of each axis, including `off`, for queries."""
-        return {axis.name: {"off": 0, **axis.levels} for axis in self._axes}
+        return {axis.name: {"off": 0, **axis.levels} for axis in self.axes}
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of arrays over the space: levels per axis, or flat if the tests are not a full grid."""
-        return (self.size,) if self.ranked else tuple(len(axis.severities) for axis in self._axes)
+        return (self.size,) if self.ranked else tuple(len(axis.severities) for axis in self.axes)
 
     @property
     def width(self) -> int:
-        """Number of entries of a configuration."""
-        return len(self._axes) * (2 if self._order_sensitive else 1)
+        return len(self.axes) * (2 if self.order_sensitive else 1)
 
     @functools.cached_property
     def size(self) -> int:
@@ -131,10 +119,9 @@ class Space:
         return True  # len() of a very large space overflows
 
     def __getitem__(self, name: str) -> Axis:
-        """Return an axis by its name."""
         if name not in self.names:
             raise InputError(f"axis: {name!r} is not an axis of this space; {suggest(name, self.names)}")
-        return self._axes[self.names.index(name)]
+        return self.axes[self.names.index(name)]
 
     __iter__ = None  # neither its tests, which may be very many, nor its axes
 
@@ -145,12 +132,12 @@ class Space:
         return self.describe() == other.describe() if isinstance(other, Space) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self._order_sensitive, self._max_order, *((axis.name, axis.severities) for axis in self._axes)))
+        return hash((self.order_sensitive, self._max_order, *((axis.name, axis.severities) for axis in self.axes)))
 
     def __repr__(self) -> str:
-        axes = ", ".join(f"{axis.name}: {axis.perturbation.name} {list(axis.severities)}" for axis in self._axes)
+        axes = ", ".join(f"{axis.name}: {axis.perturbation.name} {list(axis.severities)}" for axis in self.axes)
         cap = f"; at most {self.max_order} at once" if self._max_order is not None else ""
-        return f"Space({axes}{'; order-sensitive' if self._order_sensitive else ''}{cap})"
+        return f"Space({axes}{'; order-sensitive' if self.order_sensitive else ''}{cap})"
 
     def canonical(self, sigma: Sequence[int]) -> tuple[int, ...]:
         """Return the configuration in full, as Python integers; InputError if it is not one of this space.
@@ -159,23 +146,23 @@ class Space:
             sigma: a configuration: severities in axis order, then places where the order of application counts
         """
         values = [plain(value) for value in sigma] if isinstance(sigma, Iterable) else [sigma]
-        k = len(self._axes)
+        k = len(self.axes)
         if len(values) not in {k, self.width}:
-            accepted = f"{k} severities" + (f", or {k} severities and {k} places" * self._order_sensitive)
+            accepted = f"{k} severities" + (f", or {k} severities and {k} places" * self.order_sensitive)
             raise InputError(f"sigma: {tuple(values)} has {len(values)} entries; accepted: {accepted}")
-        for axis, value in zip(self._axes, values, strict=False):
+        for axis, value in zip(self.axes, values, strict=False):
             if not is_whole(value) or value not in axis.severities:
                 accepted = ", ".join(map(str, axis.severities))
                 raise InputError(f"sigma: {axis.name} = {value!r} is not a severity; accepted: {accepted}")
         severities = tuple(map(int, values[:k]))
         if (order := k - severities.count(0)) > self.max_order:
             raise InputError(f"sigma: {severities} has {order} axes on; accepted in this space: up to {self.max_order}")
-        if not self._order_sensitive:
+        if not self.order_sensitive:
             return severities
         counter = itertools.count(1)
         places = values[k:] or [next(counter) if severity else 0 for severity in severities]
         unused = set(range(1, 1 + k - severities.count(0)))
-        for axis, severity, place in zip(self._axes, severities, places, strict=True):
+        for axis, severity, place in zip(self.axes, severities, places, strict=True):
             if not is_whole(place) or place not in (unused if severity else {0}):
                 left = ", ".join(map(str, sorted(unused))) if severity else "0, as the axis is off"
                 raise InputError(f"sigma: place of {axis.name} = {place!r}; accepted: {left}")
@@ -199,9 +186,9 @@ class Space:
         return self._steps(self.canonical(sigma))
 
     def _steps(self, full: Sequence[int]) -> tuple[tuple[int, int], ...]:
-        k = len(self._axes)
+        k = len(self.axes)
         active = [j for j in range(k) if full[j]]
-        if self._order_sensitive:
+        if self.order_sensitive:
             active.sort(key=lambda j: full[k + j])
         return tuple((j, full[j]) for j in active)
 
@@ -214,7 +201,7 @@ class Space:
         if self.ranked:
             return (self.id(sigma),)
         full = self.canonical(sigma)
-        return tuple(axis.severities.index(s) for axis, s in zip(self._axes, full, strict=True))
+        return tuple(axis.severities.index(s) for axis, s in zip(self.axes, full, strict=True))
 
     def id(self, sigma: Sequence[int]) -> int:
         """Return the configuration's number: its flat position in an array of `shape`; 0 is the clean one.
@@ -270,7 +257,7 @@ class Space:
             raise InputError("sigma: rows of different lengths; accepted: a matrix of severities") from None
         if rows.size == 0:
             return np.empty(0, dtype=np.int64)
-        k = len(self._axes)
+        k = len(self.axes)
         if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.shape[1] not in {k, self.width}:
             accepted = f"whole numbers, {self.width} to a row"
             raise InputError(f"sigma: {rows.dtype} numbers of shape {rows.shape}; accepted: {accepted}")
@@ -291,13 +278,10 @@ class Space:
         total = sum(self._counts[t] for t in self._orders(max_order))
 
         def chunk(start: int) -> Ints:
-            return self._ranked_rows(np.arange(start, min(start + CHUNK, total), dtype=self._whole))
+            ranks: Whole = np.arange(start, min(start + CHUNK, total), dtype=self._whole)
+            return self._unflat(ranks) if self.ranked else self._severities(self._sequence.unrank(ranks)).T
 
         return (tuple(row) for start in range(0, total, CHUNK) for row in chunk(start).tolist())
-
-    def _ranked_rows(self, ranks: Whole) -> Ints:
-        """Rows of the configurations with these places in the sequence of `configurations`."""
-        return self._unflat(ranks) if self.ranked else self._severities(self._sequence.unrank(ranks)).T
 
     def ids_up_to(self, max_order: int | None = None) -> Ints:
         """Return the ids of `configurations(max_order)`, in the same sequence.
@@ -328,13 +312,13 @@ class Space:
     def columns(self) -> Mapping[str, Array]:
         """Return what a query may name, as arrays that broadcast to `shape`; sums are computed when first needed."""
         _require_enumerable(self.size)
-        largest = max(sum(axis.severities[-1] for axis in self._axes), len(self._axes))
+        largest = max(sum(axis.severities[-1] for axis in self.axes), len(self.axes))
         dtype = np.min_scalar_type(-largest)  # the smallest signed type that holds the severity sum
         every = functools.cache(lambda: self.matrix(np.arange(self.size)))
         if self.ranked:
-            axes = list(every().T[: len(self._axes)].astype(dtype))
+            axes = list(every().T[: len(self.axes)].astype(dtype))
         else:
-            axes = list(np.ix_(*(np.array(axis.severities, dtype=dtype) for axis in self._axes)))
+            axes = list(np.ix_(*(np.array(axis.severities, dtype=dtype) for axis in self.axes)))
         return self._by_name(axes, dtype, every)
 
     @property
@@ -345,7 +329,7 @@ class Space:
     @property
     def sequenced(self) -> tuple[str, ...]:
         """Axes that a query may name in `before`; none if the order of application does not count."""
-        return self.names if self._order_sensitive else ()
+        return self.names if self.order_sensitive else ()
 
     def columns_of(self, matrix: ArrayLike) -> Mapping[str, Array]:
         """Return what a query may name, of the configurations in the rows of a matrix: an array for each column.
@@ -354,7 +338,7 @@ class Space:
             matrix: a configuration in each row, as `matrix` makes it
         """
         full = np.asarray(matrix).reshape(-1, np.shape(matrix)[-1])
-        return self._by_name(list(full[:, : len(self._axes)].T), np.dtype(np.int64), lambda: full)
+        return self._by_name(list(full[:, : len(self.axes)].T), np.dtype(np.int64), lambda: full)
 
     def _by_name(self, axes: list[Array], dtype: np.dtype[np.generic], rows: Callable[[], Array]) -> Lazy:
         """The columns of a query from those of the axes; `rows` returns the configurations with their places."""
@@ -402,9 +386,9 @@ class Space:
                     "levels": dict(axis.levels),
                     **({"columns": list(chosen)} if (chosen := axis.perturbation.columns) is not None else {}),
                 }
-                for axis in self._axes
+                for axis in self.axes
             ],
-            "order_sensitive": self._order_sensitive,
+            "order_sensitive": self.order_sensitive,
             **({} if self._max_order is None else {"max_order": self._max_order}),
         }
 
@@ -431,12 +415,12 @@ class Space:
 
     @functools.cached_property
     def _sequence(self) -> Numbering:
-        return Numbering([len(axis.severities) - 1 for axis in self._axes], self._max_order)
+        return Numbering([len(axis.severities) - 1 for axis in self.axes], self._max_order)
 
     @functools.cached_property
     def _counts(self) -> list[int]:
         counts = self._sequence.counts
-        return [n * math.factorial(t) for t, n in enumerate(counts)] if self._order_sensitive else counts
+        return [n * math.factorial(t) for t, n in enumerate(counts)] if self.order_sensitive else counts
 
     @property
     def _whole(self) -> type:
@@ -448,13 +432,13 @@ class Space:
         return np.array([math.factorial(t) for t in range(self.max_order + 1)], dtype=self._whole)
 
     def _flat(self, rows: Ints) -> Whole:
-        k = len(self._axes)
-        columns = zip(self._axes, rows.T, strict=False)
+        k = len(self.axes)
+        columns = zip(self.axes, rows.T, strict=False)
         positions = np.stack([np.searchsorted(axis.severities, column) for axis, column in columns])
         if not self.ranked:
             return mixed_radix(positions, self.shape, self._whole)
         ranks: Whole = self._sequence.rank(positions, self._whole)
-        if not self._order_sensitive:
+        if not self.order_sensitive:
             return ranks
         orders, factorials = np.count_nonzero(positions, axis=0), self._factorials
         within = ranks - first_ranks(self._sequence.counts, self._whole)[orders]
@@ -463,11 +447,11 @@ class Space:
 
     def _unflat(self, ids: Whole) -> Ints:
         if not self.ranked:
-            positions = np.empty((len(self._axes), len(ids)), dtype=np.int64)
+            positions = np.empty((len(self.axes), len(ids)), dtype=np.int64)
             for j, levels in reversed(list(enumerate(self.shape))):
                 positions[j], ids = ids % levels, ids // levels
             return self._severities(positions).T
-        if not self._order_sensitive:
+        if not self.order_sensitive:
             return self._severities(self._sequence.unrank(ids)).T
         starts = first_ranks(self._counts, self._whole)
         orders = np.searchsorted(starts, ids, side="right") - 1
@@ -478,16 +462,16 @@ class Space:
         return np.vstack([self._severities(positions), places]).T
 
     def _severities(self, positions: Ints) -> Ints:
-        rows = zip(self._axes, positions, strict=True)
+        rows = zip(self.axes, positions, strict=True)
         return np.stack([np.array(axis.severities)[row] for axis, row in rows])
 
     def _wrong(self, rows: Ints) -> Bools:
-        k = len(self._axes)
+        k = len(self.axes)
         wrong = np.zeros(len(rows), dtype=bool)
-        for axis, column in zip(self._axes, rows.T, strict=False):
+        for axis, column in zip(self.axes, rows.T, strict=False):
             wrong |= ~np.isin(column, axis.severities)
         wrong |= np.count_nonzero(rows[:, :k], axis=1) > self.max_order
-        if self._order_sensitive:
+        if self.order_sensitive:
             active, places = rows[:, :k] != 0, rows[:, k:]
             # Sorted, the places read 0 for every axis that is off, then 1, 2, … t.
             expected = np.maximum(np.arange(1, k + 1) - np.count_nonzero(~active, axis=1)[:, None], 0)
@@ -523,7 +507,6 @@ class Space:
 
 
 def _written(number: int) -> str:
-    """A number of tests in a message, abbreviated if it is very long."""
     return str(number) if number < 10**40 else f"some 10^{int((number.bit_length() - 1) * math.log10(2))}"
 
 

@@ -59,8 +59,6 @@ def interval_of_few(
 
 @dataclass(frozen=True)
 class ClusteredTrials:
-    """What the trials of some tests say about the spread of outcomes over inputs."""
-
     rate: Floats  # of each test
     trials: Floats
     spread: Floats  # of each test: the variance of its outcomes over inputs
@@ -143,11 +141,7 @@ class ClusteredTrials:
 
     @property
     def _common(self) -> float:
-        """The mean covariance of two tests; the smaller of two ways to weigh pairs, and never above the variance.
-
-        Both ways agree where inputs are shared at random. Where tests with many trials differ from those with few,
-        the smaller one takes less off.
-        """
+        """The mean covariance of two tests; the smaller of two ways to weigh pairs, and never above the variance."""
         if not self.overlap:
             return 0.0
         return min(self.shared / self.overlap, self.covariance, float(self.spread.mean()))

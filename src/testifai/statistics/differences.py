@@ -24,20 +24,17 @@ LEAST_P = 1e-12  # lowest p-value of stopped runs: far below any share of 5 % in
 
 
 def solve_paired(counts: Counts, population: int | None) -> Solved:
-    """Return bounds and p-values of tests whose inputs both runs tried."""
     low, high = paired_interval(counts[:, 5], counts[:, 4], counts[:, 0], population)
     return low, high, _paired_p(counts[:, 5], counts[:, 4], counts[:, 0], population)
 
 
 def solve_apart(counts: Counts, population: int | None) -> Solved:
-    """Return bounds and p-values of tests that the runs tried on separate inputs."""
     n_a, s_a, n_b, s_b = counts[:, :4].T
     low, high = independent_interval(s_a, n_a, s_b, n_b)
     return low, high, _independent_p(n_a, s_a, n_b, s_b)
 
 
 def solve_stopped(counts: Counts, population: int | None) -> Solved:
-    """Return bounds and p-values of tests that a stopping rule may have ended."""
     return *_stopped_interval(counts, population, CONFIDENCE), _stopped_p(counts, population)
 
 
@@ -49,10 +46,6 @@ def paired_interval(
     Of `pairs` inputs tried by both models, `gained` passed with the second alone and `lost` with the first alone. The
     rates that could be the truth are those whose score |d - delta| / sqrt(variance under delta) is at most z. A
     finite population enters, as in Wilson's interval, through the effective number of pairs n(N-1)/(N-n).
-
-    >>> low, high = paired_interval(60, 20, 1000)
-    >>> round(float(low), 4), round(float(high), 4)
-    (0.0231, 0.0584)
     """
     c, b, n = np.broadcast_arrays(*(np.asarray(count, np.float64) for count in (gained, lost, pairs)))
     z2 = half_widths(confidence) ** 2
@@ -89,18 +82,14 @@ def independent_interval(
 
     No correction for a finite population: two samples of it without a common input err in opposite directions, and
     models that fail on the same inputs then need all of the width.
-
-    >>> low, high = independent_interval(48, 80, 56, 70)  # Newcombe's example (a)
-    >>> round(float(low), 4), round(float(high), 4)
-    (0.0524, 0.3339)
     """
     low_a, high_a = wilson(passes_a, trials_a, None, confidence)
     low_b, high_b = wilson(passes_b, trials_b, None, confidence)
     rate_a, rate_b = np.divide(passes_a, trials_a), np.divide(passes_b, trials_b)
-    return _combined(rate_a, (low_a, high_a), rate_b, (low_b, high_b))
+    return difference_limits(rate_a, (low_a, high_a), rate_b, (low_b, high_b))
 
 
-def _combined(a: Floats, limits_a: Limits, b: Floats, limits_b: Limits) -> Limits:
+def difference_limits(a: Floats, limits_a: Limits, b: Floats, limits_b: Limits) -> Limits:
     """Limits of b − a from the limits of both (Newcombe's method 10; Zou and Donner 2008)."""
     (low_a, high_a), (low_b, high_b) = limits_a, limits_b
     difference = b - a
@@ -118,7 +107,6 @@ def _stopped_interval(counts: Counts, population: int | None, confidence: Any) -
 
 
 def _stopped_p(counts: Counts, population: int | None) -> Floats:
-    """The smallest risk at which the interval excludes 0."""
     least, most = np.full(len(counts), np.log(LEAST_P)), np.zeros(len(counts))
     for _ in range(30):
         middle = (least + most) / 2
@@ -156,7 +144,6 @@ def _independent_p(trials_a: Counts, passes_a: Counts, trials_b: Counts, passes_
 
 
 def solve_paired_means(pairs: Sequence[Array], population: int | None) -> Solved:
-    """Return limits and p-values of tests whose inputs both runs tried, from the differences of scores."""
     halved = _of_each([(1 + np.asarray(one, np.float64)) / 2 for one in pairs])
 
     def limits(confidence: float) -> Limits:
@@ -169,10 +156,7 @@ def solve_paired_means(pairs: Sequence[Array], population: int | None) -> Solved
 def solve_separate_means(
     a: Sequence[Array], b: Sequence[Array], population: int | None, *, stopped: bool = False
 ) -> Solved:
-    """Return limits and p-values of tests on separate inputs, from both means' limits (Zou and Donner 2008).
-
-    For runs that a rule stopped, both sequences of limits are used, at half the risk each.
-    """
+    """Limits and p-values on separate inputs; of stopped runs, from sequences of limits at half the risk each."""
     one, two = _of_each(a), _of_each(b)
 
     def limits(confidence: float) -> Limits:
@@ -180,7 +164,7 @@ def solve_separate_means(
             (low_a, high_a), (low_b, high_b) = (mean_sequence(m, population, (1 + confidence) / 2) for m in (one, two))
             return low_b - high_a, high_b - low_a
         limits_a, limits_b = (mean_interval(m, None, confidence) for m in (one, two))
-        return _combined(one.total / one.trials, limits_a, two.total / two.trials, limits_b)
+        return difference_limits(one.total / one.trials, limits_a, two.total / two.trials, limits_b)
 
     return _solved(limits, len(a))
 
@@ -190,7 +174,6 @@ def _of_each(samples: Sequence[Array]) -> Moments:
 
 
 def _solved(limits: Callable[[float], Limits], tests: int) -> Solved:
-    """Limits at 95 %, and the smallest risk at which they exclude 0."""
     low, high = limits(CONFIDENCE)
     p = np.ones(tests)
     for risk in np.geomspace(1, LEAST_P, 120)[1:]:

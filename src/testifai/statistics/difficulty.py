@@ -28,8 +28,6 @@ LEAST_RATE = 1e-4
 
 @dataclass(frozen=True)
 class Tried:
-    """Single trials: the row of the test, the number of the input, and whether it failed."""
-
     test: Numbers
     input: Numbers
     failed: Bools
@@ -44,27 +42,21 @@ class Difficulties:
     weights: Floats  # (inputs, nodes)
 
     def failing(self, tests: Numbers) -> Floats:
-        """Return the probability that each input fails each of some tests (tests × inputs)."""
         found: Floats = expit(self.severities[tests, None] + self.spread * NODES) @ self.weights.T
         return found
 
 
 def spread_of(rates: Floats, tried: Tried, inputs: int) -> float:
-    """Return the most likely standard deviation of difficulties, given the failure rates of the tests.
-
-    The trials must not have been chosen by what was expected of their inputs.
-    """
+    """The most likely standard deviation of difficulties; trials must not be chosen by what was expected of inputs."""
     return max(SPREADS, key=lambda spread: _weighed(_severities(rates, spread), spread, tried, inputs)[0])
 
 
 def difficulties(rates: Floats, spread: float, tried: Tried, inputs: int) -> Difficulties:
-    """Return the difficulty of each input; for untried inputs, its prior distribution."""
     severities = _severities(rates, spread)
     return Difficulties(severities, spread, _weighed(severities, spread, tried, inputs)[1])
 
 
 def _severities(rates: Floats, spread: float) -> Floats:
-    """Severities of tests such that each fails at its rate over all inputs."""
     kept = np.clip(rates, LEAST_RATE, 1 - LEAST_RATE)
     return np.asarray(logit(kept) * np.sqrt(1 + FLATTER * spread**2))
 

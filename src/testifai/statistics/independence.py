@@ -39,17 +39,8 @@ class JointFailures:
         return self.clean * self.first * self.second
 
     @property
-    def expected(self) -> Floats:
-        """Number of these inputs."""
-        return self.share * self.trials
-
-    @property
     def variance(self) -> Floats:
-        """Variance of the departure from the product if the outcomes of single perturbations decide the joint ones.
-
-        It is the variance of the covariance of two independent binary properties of an input. Other noise of outcomes
-        makes it larger, hence it is the least that the null hypothesis allows.
-        """
+        """Least variance of departures from the product under the null hypothesis, without other noise of outcomes."""
         return self.share * (1 - self.first) * (1 - self.second) / np.maximum(self.trials, 1)
 
     def missing(self, variance: Floats, draws: int, rng: np.random.Generator) -> Floats:
@@ -122,7 +113,6 @@ class Pair:
 
     @property
     def misleading(self) -> bool:
-        """Whether products of rates will mislead about this pair."""
         return self.dependent and abs(self.largest_effect) > MISLEADING
 
 
@@ -153,7 +143,6 @@ class PairTests:
         return table
 
     def as_dict(self) -> Record:
-        """Plain data for JSON, None for what does not exist."""
         pairs = [{**asdict(pair), "few": pair.few, "misleading": pair.misleading} for pair in self.pairs]
         found: Record = {"axes": self.axes, "pairs": pairs, "matrix": self.matrix(), "groups": self.groups}
         found |= {"warnings": warnings(self), "draws": self.draws, "alpha": self.alpha, "plain": self.plain}
@@ -161,7 +150,6 @@ class PairTests:
 
 
 def warnings(result: PairTests) -> list[str]:
-    """Return a sentence for each pair about which products mislead, or one that says that there is none."""
     found = [_sentence(pair) for pair in result.pairs if pair.misleading]
     untested = [" × ".join(pair.axes) for pair in result.pairs if not pair.tests]
     few = [
@@ -279,7 +267,6 @@ def examine_counts(
 
 
 def connected(count: int, links: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return the connected components of 0, 1, … count - 1."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -290,8 +277,6 @@ def connected(count: int, links: Sequence[tuple[int, int]]) -> list[list[int]]:
 
 
 class _Table:
-    """The outcomes of one pair's tests on the inputs that count."""
-
     def __init__(self, design: Design, fetch: Fetch) -> None:
         tried, passed = fetch(design.rows) if design.tests else (np.zeros((0, 1), bool), np.zeros((0, 1), bool))
         by_all, by_any = tried.all(axis=1), tried.any(axis=1)
@@ -326,8 +311,6 @@ def _resamples(inputs: int, draws: int, seed: int) -> Iterator[NDArray[np.float3
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """Rates of one pair's tests, and bootstrap replicates of them (draws by tests)."""
-
     design: Design
     rates: Floats
     replicates: Floats
@@ -338,7 +321,6 @@ class _Sample:
 
     @cached_property
     def departures(self) -> Floats:
-        """Measured rate less product, for each joint test."""
         return self.rates[self.design.joint] - self._products(self.rates)
 
     @cached_property
@@ -348,7 +330,6 @@ class _Sample:
 
     @cached_property
     def products(self) -> Floats:
-        """Rates of the joint tests that independence predicts."""
         return self._products(self.rates)
 
     @cached_property
@@ -364,7 +345,6 @@ class _Sample:
         return product if self.plain else np.divide(product, clean, out=np.zeros_like(product), where=clean > 0)
 
     def effects(self) -> Record:
-        """Differences between the measured rates and their products."""
         worst = int(np.argmax(np.abs(self.departures)))
         return {
             "mean_effect": float(np.abs(self.departures).mean()),
@@ -372,15 +352,11 @@ class _Sample:
             "at": tuple(self.design.severities[worst].tolist()),
             "measured": float(self.rates[self.design.joint[worst]]),
             "product": float(self.products[worst]),
-            "joint_failures": float(self.joint_failures.expected.max()),
+            "joint_failures": float((self.joint_failures.share * self.joint_failures.trials).max()),
         }
 
     def published(self) -> Record:
-        """The statistic of Proposition 1 over the tests that meet its condition on N, with its p-value.
-
-        The mean under independence is that of the centred replicates; the published distribution claims the number of
-        tests.
-        """
+        """The statistic of Proposition 1 over the tests that meet its condition on N, with its p-value."""
         from scipy.special import chdtrc
 
         r, n = self.products, self.trials[self.design.joint]
@@ -438,11 +414,6 @@ def p_values(statistics: Floats, nulls: Floats) -> tuple[Floats, Floats]:
 
     The latter step down over the largest of the standardised statistics (Westfall and Young 1993, section 2.6):
     unlike Holm's correction they are not bounded by the number of draws when there are many pairs.
-
-    >>> null = np.arange(99.0)
-    >>> alone, among = p_values(np.array([97.0, 200.0]), np.array([null, null[::-1]]))
-    >>> alone.tolist(), among.tolist()
-    ([0.03, 0.01], [0.03, 0.01])
     """
     draws = nulls.shape[1]
     alone = (1 + np.sum(nulls >= statistics[:, None], axis=1)) / (draws + 1)

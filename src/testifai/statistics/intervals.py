@@ -20,20 +20,12 @@ from testifai.support.validation import number
 
 @cache
 def half_widths(confidence: float = 0.95) -> float:
-    """Number of standard deviations that a two-sided interval reaches to either side: 1.96 for 95 %.
-
-    >>> round(half_widths(), 6), round(half_widths(0.9), 6)
-    (1.959964, 1.644854)
-    """
+    """Number of standard deviations that a two-sided interval reaches to either side: 1.96 for 95 %."""
     return quantile(0.5 + number("confidence", confidence, above=0, below=1) / 2)
 
 
 def quantile(share: float) -> float:
-    """Below so many standard deviations lies this share of a normal distribution.
-
-    >>> round(quantile(0.8), 6)
-    0.841621
-    """
+    """Below so many standard deviations lies this share of a normal distribution."""
     from scipy.special import ndtri
 
     return float(ndtri(share))
@@ -73,10 +65,6 @@ def wilson(
     """Wilson's score interval: right for a number of trials fixed before looking.
 
     A finite population enters through the effective number of trials n(N-1)/(N-n).
-
-    >>> low, high = wilson(90, 100)
-    >>> round(float(low), 3), round(float(high), 3)
-    (0.826, 0.945)
     """
     s, n = _counts(passes, trials)
     z2 = half_widths(confidence) ** 2
@@ -101,10 +89,6 @@ def confidence_sequence(
     The rates p whose prior-to-posterior ratio under a uniform prior is below 1/alpha: with s passes in n trials
     that is P(s | p, n) (n + 1) > alpha, P binomial (Robbins 1970) or, without replacement from N inputs,
     hypergeometric (Waudby-Smith and Ramdas 2020, "Confidence sequences for sampling without replacement").
-
-    >>> low, high = confidence_sequence(90, 100)
-    >>> round(float(low), 3), round(float(high), 3)
-    (0.772, 0.971)
     """
     s, n = _counts(passes, trials)
     bar = np.log1p(-confidence) - np.log1p(n)
@@ -118,20 +102,11 @@ def confidence_sequence(
 def exact(
     passes: ArrayLike, trials: ArrayLike, population: int | None = None, confidence: float = 0.95
 ) -> tuple[Floats, Floats]:
-    """The rates that an exact test rejects on neither side: right for a number of trials fixed before looking.
-
-    >>> low, high = exact([90, 90], 100)
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.824, 0.824], [0.951, 0.951])
-    >>> low, high = exact(90, 100, population=1000)
-    >>> round(float(low), 3), round(float(high), 3)
-    (0.828, 0.948)
-    """
+    """The rates that an exact test rejects on neither side: right for a number of trials fixed before looking."""
     s, n = _counts(passes, trials)
     errors = (1 - confidence) / 2, (1 - confidence) / 2
     if population is None:
         return _blank(n, *_beta_limits(s, n, errors))
-    # Many tests have the same counts.
     (s_once, n_once), back = np.unique(np.stack([s.reshape(-1), n.reshape(-1)]), axis=1, return_inverse=True)
     low, high = _exact_totals(s_once, n_once, population, errors)
     back = back.reshape(s.shape)
@@ -168,11 +143,7 @@ def clopper_pearson(passes: float, trials: float, errors: Errors) -> tuple[float
 
 
 def hypergeometric(passes: int, trials: int, population: int, errors: Errors) -> tuple[int, int]:
-    """Numbers of passes among a finite population that an exact test does not reject on either side.
-
-    >>> hypergeometric(90, 100, 1000, (0.025, 0.025))
-    (828, 948)
-    """
+    """Numbers of passes among a finite population that an exact test does not reject on either side."""
     low, high = _exact_totals(*_counts([passes], [trials]), population, errors)
     return int(low[0]), int(high[0])
 
@@ -185,9 +156,6 @@ def disagree(one: Estimated, other: Estimated) -> bool:
     standard errors (Zou and Donner, Statistics in Medicine 27 (2008) 1693-1702). Both must have the same confidence.
     If both rest on the same trials they err alike, and two 95 % intervals that are right disagree less often than one
     time in twenty. What is NaN disagrees with nothing.
-
-    >>> disagree((0.73, 0.71, 0.75), (0.70, 0.67, 0.73)), disagree((0.75, 0.73, 0.77), (0.70, 0.67, 0.73))
-    (False, True)
     """
     (lower, _, top), (upper, bottom, _) = sorted([one, other])
     return bool(upper - lower > np.hypot(top - lower, upper - bottom) + ROUNDING)
@@ -212,7 +180,6 @@ def _beta_limits(s: Floats, n: Floats, errors: Errors) -> tuple[Floats, Floats]:
 
 
 def _exact_totals(s: Floats, n: Floats, population: int, errors: Errors) -> tuple[Floats, Floats]:
-    """The fewest and the most passes among all inputs that an exact test does not reject."""
     return _least_exact(s, n, population, errors[0]), population - _least_exact(n - s, n, population, errors[1])
 
 
@@ -256,10 +223,8 @@ def _least_exact(s: Floats, n: Floats, population: int, tail: float) -> Floats:
 
 
 def _hypergeometric_tail(s: Floats, n: Floats, k: Floats, population: int) -> Floats:
-    """P(X >= s) for X passes among n of all inputs, k of which pass: SciPy's would take a second for 1,000 tests.
-
-    The first term, times one and the running products of the ratios of each term to the one before.
-    """
+    """P(X >= s) for X passes among n of all inputs, k of which pass: SciPy's would take a second for 1,000 tests."""
+    # The first term, times one and the running products of the ratios of each term to the one before.
     from scipy.special import gammaln
 
     def log_choose(a: Floats, b: Floats) -> Floats:
@@ -276,10 +241,7 @@ def _hypergeometric_tail(s: Floats, n: Floats, k: Floats, population: int) -> Fl
 
 
 def bisect(inside: Inside, outer: Floats, inner: Floats, *, whole: bool = False, steps: int = 60) -> Floats:
-    """Return the border of a set towards `outer`, from a point inside; `outer` itself if it is inside.
-
-    For integers (`whole`), the border is the last one inside.
-    """
+    """Border of a set towards `outer`, from a point inside: `outer` if it is inside, the last integer if `whole`."""
     edge, outer, inner = outer, outer.astype(np.float64), inner.astype(np.float64)
     for _ in range(steps):
         middle = (outer + inner) / 2

@@ -3,10 +3,8 @@
 The bound of Gaffke (2005, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
 variable"; Learned-Miller and Thomas 2019, arXiv 1905.06208): the worst possible value, 0 for the lower limit and 1 for
 the upper, is added to the values, and weights are uniform among all that add up to 1. The quantile of the weighted mean
-is the limit. For passes and failures it is exactly the interval of Clopper and Pearson; for equal values it allows for
-a value that a few trials need not have shown; for many values it follows their own spread, which may be far less than
-that of outcomes. Weighted means have nearly the distribution of a beta variable between the ends of the values, with
-their mean and variance: exactly, if there are two different values.
+is the limit. For passes and failures it is exactly the interval of Clopper and Pearson. Weighted means have nearly the
+distribution of a beta variable between the ends of the values, with their mean and variance.
 """
 
 from __future__ import annotations
@@ -37,7 +35,6 @@ class Moments:
 
     @classmethod
     def of(cls, values: Array) -> Moments:
-        """Return the moments of values along the last axis."""
         known = np.asarray(values, np.float64)
         trials = np.full(known.shape[:-1], float(known.shape[-1]))
         if not known.shape[-1]:
@@ -46,7 +43,6 @@ class Moments:
 
     @classmethod
     def joined(cls, rows: Sequence[Moments]) -> Moments:
-        """Return the moments of several tests, one after the other."""
         return cls(*(np.array([getattr(row, one.name) for row in rows], np.float64) for one in fields(cls)))
 
     @property
@@ -59,27 +55,17 @@ class Moments:
 
     @property
     def mirrored(self) -> Moments:
-        """Moments of one minus each value."""
         n = self.trials
         return Moments(n, n - self.total, n - 2 * self.total + self.squares, 1 - self.most, 1 - self.least)
 
 
 def mean_interval(moments: Moments, population: int | None = None, confidence: float = 0.95) -> Limits:
-    """Return limits of the mean for a number of trials fixed beforehand; exact once the whole population was tried.
-
-    >>> limits = [mean_interval(Moments.of(np.array(one))) for one in ([1, 0, 1, 1, 0, 1], [0.9] * 6)]
-    >>> [(round(float(low), 3), round(float(high), 3)) for low, high in limits]
-    [(0.223, 0.957), (0.487, 0.946)]
-    >>> low, high = exact(4, 6)
-    >>> round(float(low), 3), round(float(high), 3)
-    (0.223, 0.957)
-    """
+    """Return limits of the mean for a number of trials fixed beforehand; exact once the whole population was tried."""
     error = (1 - confidence) / 2
     return _known(moments, _low(moments, population, error), 1 - _low(moments.mirrored, population, error))
 
 
 def mean_of_width(moments: Moments, population: int | None = None, confidence: float = 0.95) -> Limits:
-    """Return limits for trials that continued until they were narrow enough, as `intervals.fixed_width`."""
     return mean_interval(moments, population, 1 - LEFT * (1 - confidence))
 
 

@@ -3,8 +3,7 @@
 The error probability is divided evenly over the looks, so that all intervals of a level are valid together, whichever
 look is the last. Each is the set of accuracies that an exact test does not reject: Clopper and Pearson's for new inputs
 like the data; for the accuracy on exactly these inputs the same with the hypergeometric distribution, and a point once
-all were tried. For a dozen looks this needs a quarter fewer inputs than an interval that allows a look after every
-input.
+all were tried.
 """
 
 from __future__ import annotations
@@ -22,9 +21,6 @@ def holm(p_values: ArrayLike) -> Floats:
     """Return p-values adjusted for the risk of any wrong rejection among all (Holm, 1979).
 
     NaN marks a test that was not made: it stays NaN and does not count.
-
-    >>> holm([0.01, 0.04, 0.03, np.nan]).round(3).tolist()
-    [0.03, 0.06, 0.06, nan]
     """
     values = np.asarray(p_values, np.float64)
     adjusted = np.full(values.shape, np.nan)
@@ -36,11 +32,7 @@ def holm(p_values: ArrayLike) -> Floats:
 
 
 def confidence_each(intervals: int) -> float:
-    """Return the confidence of each of several intervals that are valid together at 95 % (Bonferroni).
-
-    >>> confidence_each(1), confidence_each(5)
-    (0.95, 0.99)
-    """
+    """Return the confidence of each of several intervals that are valid together at 95 % (Bonferroni)."""
     return 1 - 0.05 / intervals
 
 
@@ -50,11 +42,6 @@ GROWTH = 1.5
 
 @lru_cache(maxsize=64)
 def sizes(inputs: int) -> tuple[int, ...]:
-    """Return the sizes of a sample at which its interval is computed.
-
-    >>> sizes(200)
-    (64, 96, 144, 200)
-    """
     found = [min(FIRST_SAMPLE, inputs)]
     while found[-1] < inputs:
         found.append(min(inputs, int(GROWTH * found[-1])))
@@ -63,11 +50,7 @@ def sizes(inputs: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=65536)
 def interval(passes: int, trials: int, inputs: int, population: str, error: float) -> tuple[float, float]:
-    """Return limits that are valid at all looks at a growing sample of `inputs` with probability 1 − error.
-
-    >>> [round(limit, 3) for limit in interval(90, 96, 1000, "future", 0.05)]
-    [0.838, 0.985]
-    """
+    """Return limits that are valid at all looks at a growing sample of `inputs` with probability 1 − error."""
     if population == "data" and trials == inputs:
         return passes / trials, passes / trials
     looks = len(sizes(inputs)) - (population == "data")

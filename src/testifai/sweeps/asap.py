@@ -7,11 +7,10 @@ accuracy has a lower and an upper limit here, equal if it is known; the parabola
 threshold.
 
 With curvature="auto" every pair of neighbours has its own â (docs/explanations/bounds.md), the largest of three: the
-change of the slope around the pair over its width, at the scale of the pair, so that steps of 1/N and small ripples
-count at their own scale; the roughness of similar pairs near it, with room for three standard deviations of a random
-walk of root mean square second difference d (halfway it is σ √w / 2 = 0.35 d from the chord with d = σ √(2 w), so three
-times that is about d); and a least curvature, for a wave as short as the distance of the first levels looks smooth. The
-first levels are unevenly spaced, or a regular wave could look flat, and as close as the narrowest dip to be found.
+change of the slope around the pair over its width; the roughness of similar pairs near it, with room for three standard
+deviations of a random walk of root mean square second difference d (halfway it is σ √w / 2 = 0.35 d from the chord with
+d = σ √(2 w), so three times that is about d); and a least curvature, for a wave as short as the distance of the first
+levels looks smooth. These are unevenly spaced, or a regular wave could look flat.
 
 With "auto", the levels after the first ones are multiples of span / 2ᵈ: the wider the interval to be divided, the
 smaller the depth d. Each depth gets the same share of the error probability and divides it evenly, so that the few
@@ -47,10 +46,7 @@ _WIDEST = 1 + _UNEVEN * _GOLDEN
 
 
 def first_levels(most: int, narrowest: float = NARROWEST) -> Floats:
-    """Where to begin, in 0..1: both ends and unevenly spaced levels, none farther apart than `narrowest`.
-
-    There are at most `most`, even if they are farther apart then.
-    """
+    """Both ends and unevenly spaced levels of 0..1, none farther apart than `narrowest` unless `most` are too few."""
     count = max(2, min(1 + math.ceil(_WIDEST / narrowest), most))
     places = np.arange(1, count - 1)
     # The multiples of the golden ratio modulo 1 are spread evenly and never repeat.
@@ -95,19 +91,13 @@ def _around(levels: Floats, widths: Floats, squares: Floats) -> Floats:
 
 
 def _scale_neighbours(levels: Floats, widths: Floats) -> tuple[list[int], list[int]]:
-    """For each pair the index of the nearest level before and after it that is at least half its width away.
-
-    If all levels on a side are nearer, it is the outermost; −1 or the number of levels if there is none.
-    """
+    """For each pair the index of the nearest level before and after it that is at least half its width away."""
     before = np.searchsorted(levels, levels[:-1] - widths / 2, side="right") - 1
     after = np.searchsorted(levels, levels[1:] + widths / 2, side="left")
     pairs, last = np.arange(len(widths)), len(levels) - 1
     before = np.where(pairs > 0, np.maximum(before, 0), -1)
     after = np.where(pairs + 1 < last, np.minimum(after, last), last + 1)
     return before.tolist(), after.tolist()
-
-
-Mask = Bools
 
 
 @dataclass(frozen=True)
@@ -128,26 +118,22 @@ class LevelGrid:
         places[-1] = self.high  # not a rounding error beside it
         return [float(level) for level in (np.unique(np.rint(places)) if self.integer else places)]
 
-    def wide(self, levels: Floats) -> Mask:
+    def wide(self, levels: Floats) -> Bools:
         """The pairs of neighbouring levels that are wide enough to be halved."""
         widths = np.diff(levels)
         # A width of exactly one step is halved, whatever rounding made of it.
         wide = widths >= (self.high - self.low) / self.points * (1 - 1e-9)
         return np.asarray(wide & (widths >= 2) if self.integer else wide)
 
-    def middles(self, levels: Floats, pairs: Mask) -> list[float]:
-        """The middles of those of the marked pairs that are wide enough."""
+    def middles(self, levels: Floats, pairs: Bools) -> list[float]:
         chosen = pairs & self.wide(levels)
         middles = (levels[:-1][chosen] + levels[1:][chosen]) / 2
         return [float(level) for level in (np.floor(middles) if self.integer else middles)]
 
 
-def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | float, threshold: float) -> Mask:
-    """Per pair of neighbouring levels: may a curve within the limits and the parabolas cross the threshold?
-
-    `parabIntsct` of Algorithm 1 for both parabolas. An accuracy of exactly the threshold counts as above (Definition
-    2).
-    """
+def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | float, threshold: float) -> Bools:
+    """Per pair of neighbours: may a curve cross the threshold (`parabIntsct` of Algorithm 1, both parabolas)?"""
+    # An accuracy of exactly the threshold counts as above (Definition 2).
     above, below = lows >= threshold, highs < threshold
     both_above, both_below = above[:-1] & above[1:], below[:-1] & below[1:]
     reach = curvature * np.diff(levels) ** 2
@@ -157,10 +143,7 @@ def may_cross(levels: Floats, lows: Floats, highs: Floats, curvature: Floats | f
 
 
 def _vertex(left: Floats, right: Floats, reach: Floats) -> Floats:
-    """Height of the vertex of the upward parabola through two heights, infinite if it is not between them.
-
-    `reach` is a·w², with a the leading coefficient and w the distance.
-    """
+    """Height of the upward parabola's vertex through two heights, with reach a·w²; infinite if not between them."""
     difference = right - left
     inside = (np.abs(difference) <= reach) & (reach > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -176,10 +159,7 @@ def robustness(levels: Floats, accuracies: Floats, threshold: float) -> float:
 
 
 def interpolated(levels: Floats, accuracies: Floats, threshold: float) -> float:
-    """The share of the levels over which the straight lines between the accuracies are at or above the threshold.
-
-    It is no farther from the truth than the bound either, and nearer where crossings lie in wide intervals.
-    """
+    """The share of levels where the straight lines between accuracies reach the threshold; within the bound, too."""
     if len(levels) < 2:
         return math.nan
     above = (accuracies >= threshold).astype(float)
@@ -223,7 +203,6 @@ class Points:
 
 
 def depths(grid: LevelGrid) -> int:
-    """How many depths there are: dividing an interval of the finest step needs eighths of it."""
     return math.ceil(math.log2(8 * grid.points))
 
 
@@ -240,8 +219,7 @@ def error_share(level: float, grid: LevelGrid) -> float:
 def within(points: Points, pair: int, threshold: float, target: float, grid: LevelGrid) -> list[float]:
     """One or two new levels between the two of a pair: on both sides of a crossing, else in the middle.
 
-    Their distance from where the straight line crosses is what the curve is likely to deviate from it, and no less than
-    the target leaves to each crossing. Missing the crossing costs a level, never the bound.
+    Their distance from where the line crosses is what the curve is likely to deviate, at least the target's share.
     """
     i, j = pair, pair + 1
     a, b = float(points.levels[i]), float(points.levels[j])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.perturb.registry import resolve
+from testifai.support.serialization import plain
 from testifai.support.types import Record
 from testifai.support.validation import number
 from testifai.support.views import view
@@ -25,10 +26,7 @@ DROPS = (0.01, 0.05, 0.1, 0.2, 0.4)
 
 @dataclass(frozen=True, eq=False)
 class Calibrated(Perturbation):
-    """A perturbation whose severity s, counted from 1, is the level at which accuracy has fallen by `drops[s − 1]`.
-
-    It can be used as an axis like any other.
-    """
+    """A perturbation whose severity s, from 1, is the level at which accuracy has fallen by `drops[s − 1]`."""
 
     accuracy: float = float("nan")  # on the clean inputs
     drops: tuple[float, ...] = ()
@@ -43,7 +41,6 @@ class Calibrated(Perturbation):
 
     @property
     def falls(self) -> tuple[tuple[float, float], ...]:
-        """The levels of the table, each with how far accuracy has fallen there."""
         return tuple(zip(map(float, self.severities[1:]), self.drops, strict=True))
 
     def plot(self, *, dark: bool = False) -> Figure:
@@ -52,16 +49,9 @@ class Calibrated(Perturbation):
         return figure
 
     def as_dict(self) -> Record:
-        """The table as plain data for JSON."""
-        return {
-            "name": self.name,
-            "accuracy": self.accuracy,
-            "drops": list(self.drops),
-            "levels": [float(level) for level in self.severities[1:]],
-            "brackets": [list(ends) for ends in self.brackets],
-            "unreached": list(self.unreached),
-            "inferences": self.inferences,
-        }
+        names = ("name", "accuracy", "drops", "levels", "brackets", "unreached", "inferences")
+        levels = [float(level) for level in self.severities[1:]]
+        return {name: plain(levels if name == "levels" else getattr(self, name)) for name in names}
 
 
 def calibrate(

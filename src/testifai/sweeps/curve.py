@@ -231,8 +231,6 @@ def sweep_model(
 
 
 class SweepTask:
-    """One model, one perturbation: all that stays the same between sweeps."""
-
     def __init__(
         self,
         model: Any,
@@ -277,7 +275,6 @@ class SweepTask:
         )  # fmt: skip
 
     def accuracy(self, level: float) -> float:
-        """The accuracy at one of the perturbation's levels, on all inputs."""
         parts = [passed for _, passed in self.probe.measure([sampled.Ask(level, 0, self.probe.inputs)])]
         return float(np.concatenate(parts).mean())
 
@@ -314,8 +311,6 @@ class SweepTask:
             yield places[level], passed
 
 
-# -- the methods that the ASAP paper compares with: uniform levels, numerical integration, random levels ---------------
-
 # Evaluations of scipy.integrate.quad: the Gauss-Kronrod rule has 21 levels, and halving an interval costs two rules.
 QUAD_RULE = 21
 
@@ -330,10 +325,7 @@ def uniform(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) 
 
 
 def quad(evaluate: Accuracy, grid: LevelGrid, thresholds: tuple[float, ...]) -> list[Compared]:
-    """Definition 2 by scipy's adaptive quadrature of the step function, with at most `points` evaluations.
-
-    Where these do not suffice the method has timed out; its last estimate is returned all the same.
-    """
+    """Definition 2 by scipy's adaptive quadrature of the step function, with at most `points` evaluations."""
     from scipy import integrate
 
     if grid.points < QUAD_RULE:

@@ -34,8 +34,6 @@ class SweepBatch:
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """Inputs to run at a level, None being the clean inputs; `clean` is what is remembered of these, if needed."""
-
     level: float | None
     start: int
     stop: int
@@ -44,8 +42,6 @@ class _Job:
 
 @dataclass(frozen=True, eq=False)
 class _AtLevels:
-    """The job of a sweep: a model's outcomes where a perturbation has this or that level."""
-
     subject: Subject
     perturbation: Perturbation
     off: float | None  # the level at which it does nothing, if there is one
@@ -55,7 +51,6 @@ class _AtLevels:
         return self.subject.model
 
     def __call__(self, job: _Job) -> tuple[SweepBatch, float]:
-        """Return the outcomes of a batch, and how many seconds the model took."""
         subject, places = self.subject, np.arange(job.start, job.stop)
         batch, data = subject.batch(places), subject.data
         if job.level is not None and job.level != self.off:
@@ -76,8 +71,6 @@ class _AtLevels:
 
 
 class Probe:
-    """Measures what it is asked for."""
-
     def __init__(
         self,
         session: Session,
@@ -128,7 +121,6 @@ class Probe:
         return 0 if self._clean is None else len(self._clean)
 
     def _run(self, jobs: list[_Job]) -> Iterator[SweepBatch]:
-        """Yield the outcomes of all jobs, in batches, in the order of the jobs."""
         with closing(self._executor.map(self._job, self._batches(jobs))) as answers:
             for made, seconds in answers:
                 rows = made.passed if made.reference is None else made.reference
@@ -148,11 +140,7 @@ class Probe:
 
 
 def _open_ended(perturbation: Perturbation, ends: tuple[float, float]) -> tuple[Perturbation, float | None]:
-    """The perturbation for all levels between the ends, and the level at which it is off, if there is one.
-
-    Levels of a sweep may start anywhere or pass through off. Without declared levels, off is the parameter of severity
-    0.
-    """
+    """The perturbation for all levels between the ends, and the level at which it is off, if there is one."""
     off = (perturbation.severities if perturbation.levels is None else perturbation.levels)[0]
     known = isinstance(off, int | float) and not isinstance(off, bool) and math.isfinite(off)
     beyond = min(ends) - abs(ends[1] - ends[0])  # no level of the sweep is taken for off by accident
@@ -160,7 +148,6 @@ def _open_ended(perturbation: Perturbation, ends: tuple[float, float]) -> tuple[
 
 
 def _joined(recorded: Iterable[SweepBatch]) -> tuple[dict[float, Bits], Array | None]:
-    """The outcomes of each level, and what is remembered of the clean inputs, from batches in any order."""
     batches: dict[float | None, dict[int, SweepBatch]] = {}
     for one in recorded:
         batches.setdefault(one.level, {})[one.start] = one
@@ -182,7 +169,6 @@ def _joined(recorded: Iterable[SweepBatch]) -> tuple[dict[float, Bits], Array | 
 
 Bits = Bools
 Counts = NDArray[np.int64]
-Mask = Bools
 
 
 class Ask(NamedTuple):
@@ -198,8 +184,6 @@ Measure = Callable[[list[Ask]], Iterable[tuple[float, Bits]]]
 
 
 class Samples:
-    """The outcomes of each level on the first inputs of the visiting order, and what they say about its accuracy."""
-
     def __init__(self, measure: Measure, inputs: int, confidence: float, population: str, grid: asap.LevelGrid) -> None:
         self.measure, self.inputs, self.grid = measure, inputs, grid
         self.confidence, self.population = confidence, population
@@ -213,7 +197,6 @@ class Samples:
         self.grow({level: multiplicity.sizes(self.inputs)[0] for level in levels})
 
     def grow(self, sizes: dict[float, int]) -> None:
-        """Let the samples at these levels have so many inputs."""
         asks = [Ask(level, self.trials(level), size) for level, size in sorted(sizes.items())]
         for level, passed in self.measure([ask for ask in asks if ask.stop > ask.start]):
             before = self._passes.get(level, np.zeros(0, np.int64))
@@ -229,11 +212,9 @@ class Samples:
         return float(self._passes[level][size - 1]) / size
 
     def next_size(self, level: float) -> int:
-        """The size at which the sample at a level is looked at next."""
         return next((size for size in multiplicity.sizes(self.inputs) if size > self.trials(level)), self.inputs)
 
     def points(self, curvature: float | str) -> Points:
-        """Estimates and intervals at all levels measured so far."""
         known = sorted(level for level in self._passes if self.trials(level))
         levels = np.array(known, float)
         limits = []
@@ -255,10 +236,7 @@ class Samples:
         return Points(levels, accuracies, lows, highs, bend, trials, int(trials.sum()))
 
     def _common(self, levels: list[float]) -> list[float]:
-        """The accuracies of some levels on the inputs that all of them have in common.
-
-        On the same inputs, differences of accuracies are far less noisy than the accuracies.
-        """
+        """The accuracies on common inputs: their differences are far less noisy than those on different ones."""
         common = min(map(self.trials, levels))
         return [self.accuracy(level, common) for level in levels]
 
@@ -272,10 +250,8 @@ class Samples:
 
 
 def explore(samples: Samples, thresholds: tuple[float, ...], curvature: float | str, target: float) -> None:
-    """Measure until the bound is at most the target for every threshold, or nothing can be settled any more.
-
-    The widest unsettled intervals come first, so that what stays open is near the crossings, where levels cost most.
-    """
+    """Measure until the bound is at most the target for every threshold, or nothing can be settled any more."""
+    # The widest unsettled intervals come first, so that what stays open is near the crossings, where levels cost most.
     samples.open(samples.grid.first(curvature))
     while True:
         points = samples.points(curvature)
@@ -288,7 +264,7 @@ def explore(samples: Samples, thresholds: tuple[float, ...], curvature: float | 
             return
 
 
-def _plan(points: Points, thresholds: tuple[float, ...], target: float, samples: Samples) -> tuple[Mask, set[float]]:
+def _plan(points: Points, thresholds: tuple[float, ...], target: float, samples: Samples) -> tuple[Bools, set[float]]:
     """The levels whose samples should grow, and new levels, for the widest unsettled intervals that can be settled."""
     assert points.trials is not None
     widths, trials = np.diff(points.levels), points.trials

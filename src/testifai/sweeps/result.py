@@ -61,13 +61,7 @@ class Sweep:
 
     @property
     def assumes(self) -> str:
-        """Under what conditions the robustness is within its bound of the truth.
-
-        >>> from testifai.sweeps import sweep
-        >>> print(sweep(lambda level: 1 - level / 2, 0, 1, curvature="auto").assumes)
-        within ± 0.0009, unless accuracy crosses 0.8 and comes back between two neighbouring levels: a dip or peak \
-narrower than 0.049 of the span
-        """
+        """Under what conditions the robustness is within its bound of the truth."""
         if math.isnan(self.bound):
             return f"{self.method} has no bound"
         sure = "" if self.confidence is None else f", with {100 * self.confidence:g} % confidence"
@@ -80,12 +74,7 @@ narrower than 0.049 of the span
         )
 
     def as_dict(self) -> Record:
-        """Everything as plain data for JSON; what is not known is None.
-
-        >>> from testifai.sweeps import sweep
-        >>> sweep(lambda level: 1 - level / 2, 0, 1).as_dict()["uncertain"]
-        [[0.39990234375, 0.400390625]]
-        """
+        """Everything as plain data for JSON; what is not known is None."""
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     @overload
@@ -95,10 +84,7 @@ narrower than 0.049 of the span
     def plot(self, path: str | PathLike[str], *, dark: bool = False) -> None: ...
 
     def plot(self, path: str | PathLike[str] | None = None, *, dark: bool = False) -> Figure | None:
-        """The curve, the threshold, the levels measured and the uncertain stretches, as a plotly figure.
-
-        With a path they are written there as .png or .jpg instead.
-        """
+        """The curve with threshold, levels and uncertain stretches: a plotly figure, or a .png or .jpg at a path."""
         if path is not None:
             view("sweep as a picture")(self, path)
             return None
@@ -128,7 +114,6 @@ class Scale:
     work: tuple[float, float]
 
     def shown(self, level: float) -> float:
-        """A level of the work as the user's; the ends exactly."""
         if self.ends == self.work or level in self.work:
             return self.ends[self.work.index(level)] if level in self.work else level
         share = (level - self.work[0]) / (self.work[1] - self.work[0])
@@ -137,13 +122,11 @@ class Scale:
 
 @dataclass(frozen=True)
 class SweepSetting:
-    """What was asked for; `curvature` as told, `bend` in the units the levels are worked with."""
-
     scale: Scale
     thresholds: tuple[float, ...]
     method: str
-    curvature: float | str
-    bend: float | str
+    curvature: float | str  # as told
+    bend: float | str  # in the units the levels are worked with
     points: int
     narrowest: float = asap.NARROWEST
     confidence: float | None = None
@@ -161,7 +144,6 @@ class Compared(NamedTuple):
 
 
 def results(setting: SweepSetting, points: Points, compared: Sequence[Compared] | None = None) -> tuple[Sweep, ...]:
-    """One result per threshold; `compared` has those of a method other than asap."""
     shown, levels, accuracies = setting.scale.shown, points.levels, points.accuracies
     # As printed for the method as published; else as near as the measurements allow.
     share = asap.interpolated if isinstance(setting.bend, str) else asap.robustness

@@ -25,8 +25,6 @@ SAVE_EVERY = 1.0  # seconds
 
 
 class SweepRecord:
-    """The part of a run file that belongs to the sweep of one perturbation."""
-
     def __init__(self, store: Store, name: str, identity: Record) -> None:
         self._store, self._name = store, name
         self._waiting: list[SweepBatch] = []
@@ -84,8 +82,6 @@ class SweepRecord:
 
 @dataclass(frozen=True)
 class StoredSweep:
-    """The sweep of one perturbation in a run file."""
-
     identity: Record  # what it was made from
     found: list[Record]  # a `Sweep.as_dict` for each threshold; empty until the sweep is finished
 

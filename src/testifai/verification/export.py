@@ -26,10 +26,7 @@ from testifai.verification.symbols import INPUT, WHITE, GraphBuilder, channels_f
 
 
 def handed(model: OnnxModel, batch: Array, region: Region, *, rounded: bool = False) -> tuple[bytes, bool]:
-    """The graph as an ONNX file's content, and whether it multiplies two numbers that vary.
-
-    `batch` holds the one image, as the data have it.
-    """
+    """The graph as an ONNX file's content, and whether it multiplies two numbers that vary; of one image."""
     image = channels_first(batch)
     levels = np.rint(image * WHITE) if batch.dtype.kind == "f" else image
     drawing = GraphBuilder(len(region.free), (image.shape[0], image.shape[1], image.shape[2]))
@@ -94,7 +91,6 @@ def _before(model: OnnxModel, drawing: GraphBuilder, image: str) -> bytes:
 
 
 def _needed(graph: Any, output: str) -> list[Any]:
-    """The nodes that an output needs, in their order."""
     wanted, chosen = {output}, list[Any]()
     for node in reversed(graph.node):
         if wanted & set(node.output):
@@ -116,8 +112,6 @@ TITLE = "# Does the answer to input"
 
 @dataclass(frozen=True)
 class GraphAgreement:
-    """How a graph's scores compare with those of perturbed inference, at points drawn from the region."""
-
     points: int
     same: int  # of which the answer was the same
     difference: float  # of a score, the largest
@@ -153,7 +147,6 @@ class Handover:
         return property_text(self.region.free, self.label, self.classes, version=version, about=about)
 
     def notes(self) -> list[str]:
-        """What to know before a verifier is called."""
         found = [str(self.agreement)]
         if self.clean != self.label:
             found.append(f"the clean image is answered {self.clean} already: a verifier will find a counterexample")
@@ -184,7 +177,6 @@ class Handover:
         return [into / name for name in contents]
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         ranges = {one.axis: [one.low, one.high] for one in self.region.ranges}
         return {
             "input": self.index, "label": self.label, "clean_answer": self.clean, "classes": self.classes,

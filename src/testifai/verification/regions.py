@@ -19,8 +19,6 @@ Levels = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True)
 class Range:
-    """An axis, and the parameters from low to high that its perturbation takes."""
-
     axis: str
     perturbation: Perturbation
     low: float
@@ -43,14 +41,12 @@ class Region:
 
     @property
     def free(self) -> tuple[Range, ...]:
-        """Those whose parameter is not fixed: the inputs of the graph, in order."""
         return tuple(one for one in self.ranges if one.varies)
 
     def __repr__(self) -> str:
         return f"<Region {'; '.join(map(str, self.ranges))}>"
 
     def points(self, count: int, seed: int = 0) -> NDArray[np.float32]:
-        """Parameters drawn evenly from the region, a row each."""
         lows, highs = [one.low for one in self.free], [one.high for one in self.free]
         drawn = np.random.default_rng(seed).uniform(lows, highs, (count, len(self.free)))
         return drawn.astype(np.float32)
@@ -105,7 +101,6 @@ def region_of(space: Space, query: str | None = None, levels: Levels | None = No
 
 
 def _severities(space: Space, query: str) -> dict[str, tuple[int, ...]]:
-    """The severities of each axis that a query selects, which must be a box."""
     selection = Selection(space, query)
     chosen = {axis.name: tuple(selection.by(axis.name)) for axis in space.axes}
     if not selection.count:

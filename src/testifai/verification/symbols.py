@@ -40,7 +40,6 @@ class Symbol:
         return self.node is None and not self.coefficients.any()
 
     def times(self, factor: ArrayLike) -> Symbol:
-        """By one number, or one for each channel."""
         factors = np.broadcast_to(np.asarray(factor, np.float64), self.scale.shape)
         wide = factors[:, None, None]
         return Symbol(self.drawing, self.bias * wide, self.coefficients * wide, self.node, self.scale * factors)
@@ -96,8 +95,6 @@ class GraphBuilder:
         self.constants: list[Any] = []
         self.bilinear = False  # whether two numbers that vary are multiplied
 
-    # -- what formulas ask for -----------------------------------------------------------------------------------------
-
     def image_shape(self, images: Symbol) -> tuple[int, int, int]:
         channels, height, width = self._shape
         return height, width, channels
@@ -115,8 +112,6 @@ class GraphBuilder:
         means = self.write("Conv", images.name, self.constant(kernel))
         # As wide as the image: not every verifier makes a sum of tensors of different sizes.
         return self.made("Add", means, self.constant(np.zeros((1, *self._shape))))
-
-    # -- symbols -------------------------------------------------------------------------------------------------------
 
     def symbol(self, given: Symbol | ArrayLike) -> Symbol:
         """Numbers, one for all pixels or one each, as a symbol."""
@@ -149,10 +144,7 @@ class GraphBuilder:
     def _no_coefficients(self) -> Floats:
         return np.zeros((self.parameters, *self._shape))
 
-    # -- nodes ---------------------------------------------------------------------------------------------------------
-
     def linear(self, coefficients: Floats, bias: Floats) -> str:
-        """An image that is linear in the parameters."""
         weights = self.constant(coefficients.reshape(self.parameters, -1))
         row = self.write("Gemm", INPUT, weights, self.constant(bias.ravel()))
         return self.write("Reshape", row, self.constant((1, *self._shape), np.int64))
@@ -174,6 +166,5 @@ class GraphBuilder:
 
 
 def channels_first(batch: Array) -> Array:
-    """The one image of a batch (1, H, W) or (1, H, W, C) as (channels, height, width)."""
     image: Array = batch[0].reshape(*batch.shape[1:3], math.prod(batch.shape[3:]))
     return image.transpose(2, 0, 1)
