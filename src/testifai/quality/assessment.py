@@ -71,8 +71,6 @@ def plan(setting: Any, *, folder: str | Path = ".", side: Side = "both") -> Plan
 
 @dataclass(frozen=True, eq=False)
 class _Scoring:
-    """The job of an assessment: a test's score with its standard error, and the inferences of the model for it."""
-
     subject: Subject
     reference: Reference
     places: Places
@@ -102,7 +100,6 @@ class Assessment:
 
     @cached_property
     def wanted(self) -> Ids:
-        """The tests to measure, ascending: those of few perturbations and some others, or all."""
         space = self.subject.space
         low = np.array([space.id(sigma) for sigma in space.configurations(max_order=self.orders)], np.int64)
         rest = np.setdiff1d(np.arange(space.size), low)
@@ -124,14 +121,12 @@ class Assessment:
         return 2 * clean + len(self.wanted) * each
 
     def describe(self) -> Record:
-        """Return plain data that identifies the measure."""
         return {**self.measure.describe(), "inputs": self._sample()}
 
     def scores(self) -> Scores:
         return _scores(self.subject.space, self._about, self.found, self.inferences, self.subject.seed)
 
     def attach(self, store: Store) -> None:
-        """Load the file's scores of the same measure."""
         self.found = {block: (float(row[0]), float(row[1])) for _, block, row in store.get_blocks(self._key)}
         self.inferences = store.get(self._key) or 0
         self._note(store)

@@ -80,8 +80,6 @@ Compare = Callable[[Batch], Floats]  # perturbed versions of all clean inputs to
 
 @dataclass(frozen=True)
 class PerInputReference:
-    """The clean inputs of a measure with one value per input."""
-
     name: str
     rows: NDArray[np.intp]
     compare: Compare
@@ -108,7 +106,6 @@ class PerInputMeasure(Measure):
 
 
 def sample_of(name: str, clean: Batch, sample: int, seed: int) -> tuple[NDArray[np.intp], Batch]:
-    """Return random rows of the clean inputs, in ascending order, and these inputs."""
     if len(clean) < FEWEST:
         raise InputError(f"quality: {name} needs at least {FEWEST} inputs; there are {len(clean)}")
     rows = np.sort(draw(sample, len(clean), seed))
@@ -116,13 +113,11 @@ def sample_of(name: str, clean: Batch, sample: int, seed: int) -> tuple[NDArray[
 
 
 def check_count(name: str, perturbed: Batch, count: int) -> None:
-    """Raise InputError unless there are as many perturbed inputs as rows of the reference."""
     if len(perturbed) != count:
         raise InputError(f"quality: {name} was handed {len(perturbed)} perturbed inputs; its sample has {count}")
 
 
 def mean_score(name: str, values: Floats) -> Score:
-    """Return the mean of per-input values with its standard error."""
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
         raise InputError(f"quality: {name} is {values[row]} for input {row} of its sample; finite numbers are needed")

@@ -36,7 +36,6 @@ class Subsets:
 
 
 def draw_subsets(count: int, size: int, first: int, second: int, seed: int) -> Subsets:
-    """Draw pairs of subsets of two samples with `first` and `second` rows, each without replacement."""
     rng = np.random.default_rng([seed, 0x5B5E7])
     members = np.zeros((count, first)), np.zeros((count, second))
     for r in range(count):
@@ -177,7 +176,6 @@ def _unit(features: Floats) -> tuple[float, Floats]:
 
 
 def _quiet() -> np.errstate:
-    """Silence warnings of overflow: the result is checked at the end."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
@@ -270,8 +268,6 @@ class Kid(Measure):
 
 @dataclass
 class KidReference:
-    """The features of the half that stays clean; `rows` are the other half."""
-
     rows: NDArray[np.intp]
     features: Callable[[Batch], Rows] = field(repr=False)
     clean: Discrepancy = field(repr=False)

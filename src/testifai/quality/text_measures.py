@@ -117,7 +117,6 @@ class Bleu(TextMeasure):
 
 
 def bleu(clean: str, perturbed: str) -> float:
-    """Return the BLEU of a perturbed text against the clean one, from 0 to 1."""
     wanted, found = _TOKEN.findall(clean), _TOKEN.findall(perturbed)
     if not found:
         return float(not wanted)
@@ -152,6 +151,5 @@ class EditSimilarity(TextMeasure):
 
 
 def edit_similarity(clean: str, perturbed: str) -> float:
-    """Return 1 - distance / length of the longer text."""
     # The hint is the similarity that is tried first: few edits are found much faster.
     return float(Levenshtein.normalized_similarity(clean, perturbed, score_hint=1 - _FEW))

@@ -46,8 +46,6 @@ FEW, MANY = 25, 100
 
 @dataclass(frozen=True)
 class Round:
-    """Tests and the inputs of each."""
-
     tests: Ids
     places: list[Places]
 
@@ -176,7 +174,6 @@ class Adaptive(Strategy):
         return _where_needed(progress, known, size, share.pool, watch.ids, need, number)
 
     def _target(self, progress: Progress) -> float | None:
-        """Return the half-width to reach; None: a budget is spent instead."""
         if progress.target is not None and not progress.space.listed and not self.for_queries:
             raise InputError(
                 f"target: it is for every test, and a space of {progress.space.size:,} tests has too many to look at "
@@ -214,7 +211,6 @@ class Adaptive(Strategy):
 
 
 def _variances(progress: Progress, known: Outcomes, watch: TrackedTests) -> Floats:
-    """Return the variance of each tracked test, by a sketch if counts are even, else by a fit, which is slow."""
     space = progress.space
     passes, trials = known.counts(watch.ids)
     found = None
@@ -230,7 +226,6 @@ def _predicted(process: Surrogate, progress: Progress, watch: TrackedTests) -> F
 
 
 def first_tests(space: Space) -> int:
-    """Return the number of tests in the first round of a run that can afford them."""
     return space.size if space.listed else MOST
 
 
@@ -253,7 +248,6 @@ def _missing(planned: Round, outcomes: Outcomes, known: Outcomes) -> list[Places
 
 
 def _with(planned: Round, outcomes: Outcomes, known: Outcomes) -> Outcomes:
-    """Return the outcomes of a complete round and of those before it."""
     if outcomes.total() == known.total() + sum(map(len, planned.places)):
         return outcomes.snapshot()  # there are no others
     scored = SCORE in outcomes.kept_names()
@@ -282,10 +276,7 @@ def fitted(progress: Progress, known: Outcomes) -> Surrogate:
 def first_round(
     progress: Progress, budget: int, share: Shares, weights: str | None, emphasis: Floats | None = None
 ) -> Round:
-    """Distribute a budget over all tests, by their emphasis, after the clean test's share, on inputs of the pool.
-
-    If that is less than a few inputs each, low orders come first.
-    """
+    """Distribute a budget over all tests after the clean test's share; low orders first if it is a few inputs each."""
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3]))
     tests = progress.space.size
     if budget - share.clean < min(THIN, share.pool) * (tests - 1):
@@ -305,7 +296,6 @@ def mild_first(space: Space) -> Floats:
 
 
 def queried_first(space: Space, query: str) -> Floats:
-    """Return weights of which the tests that a query selects have half."""
     (selection,) = selections(space, [query], "focus")
     chosen = selection.contains(np.arange(space.size)).astype(np.float64)
     return np.asarray(1 / space.size + chosen / chosen.sum())

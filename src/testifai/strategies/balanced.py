@@ -52,7 +52,6 @@ class Balanced(Strategy):
 
 
 def pool_size(budget: int, inputs: int, tests: int) -> int:
-    """Return how many different inputs a budget is spent on; at least as many as one test needs."""
     wanted = max(-(-budget // REUSE), min(budget // 2, SMALL_POOL), -(-budget // tests))
     return min(inputs, wanted)
 
@@ -60,8 +59,7 @@ def pool_size(budget: int, inputs: int, tests: int) -> int:
 def design(progress: Progress) -> tuple[Ids, list[Places]]:
     """Return the tests in their random order, the clean one first, and the places of each one's inputs.
 
-    It depends only on the space, the number of inputs, the budget and the seed. Of a space too large to list only some
-    tests are run, low orders first, each on a few inputs.
+    Of a space too large to list only some tests are run, low orders first, each on a few inputs.
     """
     budget, space = _affordable(progress), progress.space
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 2]))
@@ -98,8 +96,7 @@ def spread(
 ) -> tuple[Ids, list[Places]]:
     """Spread a budget over a pool of inputs and, after the clean test's share, over all other tests.
 
-    Tests get the same number of inputs, or in proportion to `emphasis`. Return the tests in random order, the clean one
-    first, with places for each.
+    Tests get the same number of inputs, or in proportion to `emphasis`.
     """
     others = min(budget - share.clean, share.pool * (tests - 1))
     if tests <= MOST_TESTS:

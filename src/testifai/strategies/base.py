@@ -130,7 +130,6 @@ class FixedTests(Strategy):
 
 
 def _going_on(progress: Progress, rule: StoppingRule, tests: Ids, running: Bools, end: int) -> Bools:
-    """Return which of the running tests continue after their first `end` inputs."""
     places, rows = np.arange(end), np.flatnonzero(running)
     outcomes = progress.counted(progress.outcomes)
     passed = np.stack([outcomes.results(int(tests[row]), places) for row in rows])

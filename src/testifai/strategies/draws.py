@@ -30,7 +30,6 @@ Counts = NDArray[np.int64]
 
 
 def of_order(space: Space, order: int, within: Ids) -> Ids:
-    """Return the tests of an order with these positions among them."""
     space.require_numbers()
     ranks = sum(space.count(lower) for lower in range(order)) + within
     if space.order_sensitive:
@@ -41,7 +40,6 @@ def of_order(space: Space, order: int, within: Ids) -> Ids:
 
 
 def distinct(draw: Callable[[int], Ids], wanted: int, excluded: Collection[int] = ()) -> list[int]:
-    """Repeat draws of so many integers until there are enough different ones, for ranges in which repeats are rare."""
     found: dict[int, None] = {}
     while len(found) < wanted:
         found |= dict.fromkeys(one for one in draw(wanted - len(found)).tolist() if one not in excluded)
@@ -108,7 +106,6 @@ def equal_shares(wanted: int, available: Sequence[int]) -> list[int]:
 
 
 def _alike(wanted: int, room: Sequence[int], generator: np.random.Generator) -> list[int]:
-    """Sample how many tests are of each order if every test has the same probability."""
     total = sum(room)
     if wanted >= total:
         return list(room)

@@ -52,7 +52,6 @@ def watched(
 
 
 def selections(space: Space, expressions: Sequence[str], option: str = "for_queries") -> list[Selection]:
-    """Return what each query selects; raise InputError if a query selects no test."""
     found = []
     for expression in expressions:
         # Quality is unknown here: tests that it may exclude are included.
@@ -65,7 +64,6 @@ def selections(space: Space, expressions: Sequence[str], option: str = "for_quer
 
 
 def representative_tests(selection: Selection, seed: int) -> Ids:
-    """Return tests that represent a selection: all of them, or a sample in a space too large for that."""
     if selection.space.listed:
         return selection.ids()
     return selection.sample(SAMPLED, np.random.Generator(np.random.Philox(key=[seed, STREAM])))

@@ -20,14 +20,7 @@ from testifai.surrogates.base import Surrogate, takes_single
 class Classifier(Surrogate):
     """The probability of a pass by any classifier that supports sample weights, without variance.
 
-    Rows of equal (configuration, outcome) are merged with their number as weight: the same model, thousands of times
-    faster.
-
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> logistic = Classifier(LogisticRegression(C=1e6)).fit([[0], [1]], passes=[90, 20], trials=[100, 100])
-    >>> mean, variance = logistic.predict([[0], [1]])
-    >>> mean.round(2).tolist(), variance
-    ([0.9, 0.2], None)
+    Rows of equal (configuration, outcome) are merged with their number as weight: the same model, much faster.
     """
 
     def __init__(self, given: Any) -> None:
@@ -40,7 +33,6 @@ class Classifier(Surrogate):
         self.name = type(given).__name__
 
     def unfitted(self) -> Any:
-        """Return the classifier to train."""
         return copy(self.given)
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike) -> Self:

@@ -50,7 +50,6 @@ class Group:
 
     @property
     def cells(self) -> Ints:
-        """The numbers of the probabilities, shaped as the bins; that of "all off" has no meaning."""
         return self.start - 1 + np.arange(1 + self.count).reshape(self.bins)
 
 
@@ -102,7 +101,6 @@ class Structure:
         return scipy.sparse.csr_array((ones, (row, cells[row, column])), shape=(len(cells), self.size))
 
     def prior(self) -> tuple[Floats, Floats]:
-        """Return the trials survived and not, for every probability."""
         survived, failed = (np.full(self.size + 1, value) for value in ALONE)
         for group in self.groups:
             if len(group.axes) == 2:
@@ -112,7 +110,6 @@ class Structure:
 
 
 def _binned(levels: int, most: int) -> Ints:
-    """Return the bin of each level: 0 for the first alone, the others in equal shares."""
     if levels == 1:
         return np.zeros(1, np.int64)
     parts = np.array_split(np.arange(1, levels), min(levels - 1, most - 1))
@@ -200,7 +197,6 @@ class BayesNet(PlainSurrogate):
         return self
 
     def _fill_unseen(self, cells: Ints) -> None:
-        """Infer cells without trials from their neighbours, with a doubt; the prior is the same for all."""
         seen = np.zeros(self.structure_.size + 1, bool)
         seen[cells] = True
         logs, doubt = np.log(self.survival_), np.full(self.structure_.size + 1, np.nan)
@@ -215,7 +211,6 @@ class BayesNet(PlainSurrogate):
     def _take_doubt(
         self, rows: Ints, cells: Ints, used: NDArray[np.intp], won: Floats, tried: Floats, single: Trials | None
     ) -> None:
-        """Estimate the covariance of the learned logarithms, and the reach of interactions of three and more."""
         design = self.structure_.design(cells)
         rate = np.minimum(self._rates(cells), 1 - 1e-9)
         weight = tried[used] * rate / (1 - rate)  # a trial's information on the logarithm of its rate
@@ -311,7 +306,6 @@ def _quadratic(design: Any, matrix: Floats) -> Floats:
 
 
 def _apart(logs: Floats, group: Group) -> Floats:
-    """Return a pair's logarithms without interaction, for all bins with both on."""
     return np.asarray(logs[group.cells[1:, :1]] + logs[group.cells[:1, 1:]])
 
 
@@ -326,7 +320,6 @@ def _interpolate(logs: Floats, doubt: Floats, seen: Bools, line: Ints) -> None:
 
 
 def _add_usual(logs: Floats, doubt: Floats, seen: Bools, group: Group) -> None:
-    """Fill in unseen pairs of severities with the mean interaction of their axes."""
     apart, both = _apart(logs, group), group.cells[1:, 1:]
     known = seen[both]
     interactions = (logs[both] - apart)[known]
@@ -336,7 +329,6 @@ def _add_usual(logs: Floats, doubt: Floats, seen: Bools, group: Group) -> None:
 
 
 def _nodes(structure: Structure, survival: Floats, names: Sequence[str]) -> list[NetworkNode]:
-    """Return severities by axis name, survives_NAME and survives_NAME_NAME, passes_1, passes_2, ... and correct."""
     nodes = [
         NetworkNode(name, tuple(levels.tolist()), (), np.full(len(levels), 1 / len(levels)))
         for name, levels in zip(names, structure.levels, strict=True)

@@ -54,7 +54,6 @@ class Evidence:
         return self._give(surrogate.fit, takes_single(surrogate))
 
     def update(self, surrogate: Pooling) -> Pooling:
-        """Update a surrogate that was fitted on similar counts."""
         note(f"fitting {len(self):,} tests")
         return self._give(surrogate.update, True)
 

@@ -11,11 +11,6 @@ class Forest(Classifier):
     """100 trees, no bootstrap, all features at each split, log loss (TestifAI, section 4.3).
 
     A forest gives no variance, and it never predicts below its lowest training leaf.
-
-    >>> forest = Forest().fit([[0], [1]], passes=[9, 2], trials=[10, 10])
-    >>> mean, variance = forest.predict([[0], [1], [2]])
-    >>> mean.round(3).tolist(), variance
-    ([0.9, 0.2, 0.2], None)
     """
 
     name = "forest"

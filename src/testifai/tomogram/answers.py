@@ -32,7 +32,6 @@ class RateTable:
     alone: Bools  # whether the estimate rests on the test's own trials alone
 
     def at(self, places: Array | slice) -> RateTable:
-        """Return the rows at some positions."""
         return RateTable(*(getattr(self, one.name)[places] for one in fields(self)))
 
     def lowest(self, count: int) -> NDArray[np.intp]:
@@ -44,7 +43,6 @@ class RateTable:
         return candidates[np.argsort(self.estimate[candidates], kind="stable")[:count]]
 
     def and_(self, other: RateTable) -> RateTable:
-        """Return these rows followed by the rows of another table."""
         return RateTable(*(np.concatenate([getattr(one, part.name) for one in (self, other)]) for part in fields(self)))
 
 
@@ -76,10 +74,9 @@ class PlainRecord:
 
 @dataclass(frozen=True)
 class Excluded(PlainRecord):
-    """The tests that a query's limit on quality excludes: how many, and the robustness on them; NaN without any.
+    """The tests that a query's limit on quality excludes, and the robustness on them; NaN without any.
 
-    `doubtful` counts the tests, selected or excluded, whose quality is too uncertain to decide on which side of the
-    limit they are.
+    `doubtful` counts the tests whose quality is too uncertain to decide on which side of the limit they are.
     """
 
     tests: int
@@ -102,7 +99,6 @@ class QueryInfo:
 
 
 def only_for(inputs: int | None) -> str:
-    """Return what follows a number that is about exactly so many inputs; nothing for new inputs like them."""
     return "" if inputs is None else f", for these {inputs:,} inputs only"
 
 

@@ -19,10 +19,10 @@ RESAMPLES = 200
 
 @dataclass(frozen=True)
 class AveragePrecision(RawMean):
-    """The mean of the tests' mean average precision; NaN if no test has one.
+    """The mean of the tests' mean average precision, over tests with boxes; NaN if no test has one.
 
-    The interval is for images like these, from a bootstrap over images, the same for all tests. Tests on few images
-    have high precisions by chance, and no model corrects them. Only tests with boxes count.
+    The interval is for images like these, from a bootstrap over images. Tests on few images have high precisions by
+    chance, and no model corrects them.
     """
 
     def __repr__(self) -> str:
@@ -66,7 +66,6 @@ def average_precision(
 
 
 def check_kept(outcomes: Outcomes, what: str) -> None:
-    """Raise InputError if a run kept no detections, which `what` needs."""
     if DETECTIONS not in outcomes.boxes_names():
         raise InputError(
             f"{what}: this run kept no detections; "

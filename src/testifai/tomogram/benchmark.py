@@ -91,7 +91,6 @@ class Benchmark:
         return f"<Benchmark {self.suite}: {scores}>"
 
     def plot(self, *, dark: bool = False) -> Figure:
-        """Return the mean accuracy under each perturbation with its interval, lowest first, as a plotly figure."""
         figure: Figure = view("benchmark as a figure")(self, dark=dark)
         return figure
 
@@ -109,7 +108,6 @@ class Benchmark:
         return {name: score for name, score in found.items() if score is not None}
 
     def notes(self) -> list[str]:
-        """Return notes on the scores, a sentence each."""
         said = [f"errors are divided by those of {self.baseline}"] if self.baseline is not None else []
         if self.missing:
             many = ", ".join(self.missing)
@@ -117,7 +115,6 @@ class Benchmark:
         return said
 
     def as_dict(self) -> Record:
-        """Return plain data for JSON, None for what does not exist."""
         perturbation, score = self.worst
         found = {**vars(self), "worst": {"perturbation": perturbation, **vars(score)}}
         return {name: plain(value) for name, value in found.items()}
@@ -205,7 +202,6 @@ class _Singles:
     def _sum(
         self, shares: Mapping[str, float], clean: float | None = None, confidence: float = 0.95
     ) -> tuple[float, float, float]:
-        """The sum of perturbations' mean accuracies, each times its share, and of the clean accuracy times its own."""
         ids = [self.ids[name] for name in shares]
         weights = [np.full(len(own), share / len(own)) for own, share in zip(ids, shares.values(), strict=True)]
         if clean is not None:
@@ -222,7 +218,6 @@ def _short(name: str) -> str:
 
 
 def _alone(space: Space, axis: Axis) -> Ids:
-    """The tests of every severity of an axis with all others off."""
     rows = np.zeros((len(axis.severities) - 1, len(space.axes)), np.int64)
     rows[:, space.axes.index(axis)] = axis.severities[1:]
     return space.ids(rows)
@@ -241,7 +236,6 @@ def _suite(space: Space, asked: str | None) -> str:
 
 
 def _baseline(given: object, suite: str, wanted: Sequence[str]) -> Baseline | None:
-    """A baseline from another run or a table of errors; by default, the published one of the suite."""
     if given is None:
         return PUBLISHED.get(suite)
     if isinstance(given, Estimated):

@@ -84,7 +84,6 @@ class RegionDifference:
         return "worse" if self.high < 0 else "undecided"
 
     def as_dict(self) -> Record:
-        """Plain data for JSON, None for what does not exist."""
         found = {**vars(self), "left_out": self.left_out, "verdict": self.verdict}
         return {name: plain(value) for name, value in found.items()}
 
@@ -184,7 +183,6 @@ def _bounds(low: float, high: float) -> str:
 
 
 def _signed(value: float) -> str:
-    """A signed number; small ones in scientific notation, zero without a sign."""
     if 0 < abs(value) < 0.0005:
         return f"{value:+.0e}"
     return f"{value:+.3f}" if value else "0"
@@ -277,7 +275,6 @@ class _SharedTests:
         return tried, values
 
     def _solve(self, at: Bools, *, paired: bool) -> Solved:
-        """Bounds and p-values of the differences of tests that are all paired, or none."""
         if not self.scored:
             solve = solve_paired if paired else solve_stopped if self.stopped else solve_apart
             return solve(self.counts[at], self.population)
@@ -319,7 +316,6 @@ class _SharedTests:
         return tuple(Difference(name, *row) for name, row in zip(names, rows, strict=True))
 
     def region(self, query: str, chosen: Bools, tests: int) -> RegionDifference:
-        """Return the mean difference over the chosen ones of these tests, in a region of `tests` tests."""
         at = np.flatnonzero(chosen)
         if not len(at):
             return RegionDifference(query, float("nan"), float("nan"), float("nan"), tests, 0)
@@ -368,9 +364,8 @@ def _count(
 ) -> tuple[list[Any], bool]:
     """Counts of one test, and whether they are limited to the inputs that both runs tried.
 
-    They are if that gives the narrower interval for outcomes correlated by a half or more. The number of pairs decides,
-    not the outcomes, so the choice does not bias the interval. A stopping rule depends on each run's own outcomes, so
-    tests are not paired under one.
+    They are if that narrows the interval for outcomes correlated by a half or more. The number of pairs decides, not
+    the outcomes, so the choice causes no bias; stopping rules depend on outcomes, so they exclude pairing.
     """
     common = tried_a & tried_b
     n_a, n_b, n = (int(np.count_nonzero(tried)) for tried in (tried_a, tried_b, common))
@@ -398,7 +393,6 @@ def _half_width(moved: Floats, reach: Floats) -> float:
 
 
 def _difference(a: Tomogram, b: Tomogram) -> str | None:
-    """Why the outcomes of two runs are not of the same tests on the same inputs, if they are not."""
     if a.space != b.space:
         return _space_difference(a.space.describe(), b.space.describe())
     if a.settings.score != b.settings.score:

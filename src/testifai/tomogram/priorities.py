@@ -93,7 +93,6 @@ class Prioritiser:
 
 
 def _highest(tests: Ids, chances: Floats, n: int, *, once: bool) -> tuple[Ids, Places, Floats]:
-    """The n trials of some tests with the highest chances, or the highest one of each input; those below 0 are out."""
     if once:
         rows, places = chances.argmax(axis=0), np.arange(chances.shape[1])
     else:

@@ -29,10 +29,7 @@ class Domain:
     words: Mapping[str, State]
 
     def index(self, key: Any, what: str) -> int:
-        """Return the position of a state, given as itself, by one of its words, or as a number in text.
-
-        Otherwise raise InputError; `what` is the start of its message.
-        """
+        """Return the position of a state, given as itself, by one of its words, or as a number in text."""
         if key in self.states and not isinstance(key, bool):
             return self.states.index(key)
         text = str(key).strip()
@@ -54,7 +51,6 @@ class Variable:
     table: Floats
 
     def number(self, state: Any) -> int:
-        """Return the position of a state; InputError if the variable does not have it."""
         return Domain(self.states, {}).index(state, f"given: {self.name} = {state!r}")
 
 
@@ -108,7 +104,6 @@ class Stated:
                 )
 
     def order(self) -> list[str]:
-        """Return the names such that parents come before children."""
         sorter, names = TopologicalSorter(self.parents), list(self.parents)
         try:
             sorter.prepare()
@@ -181,7 +176,6 @@ def _parents(name: str, statement: RecordLike) -> tuple[str, ...]:
 
 
 def _leaves(row: Any, depth: int) -> Iterator[Mapping[Any, Any]]:
-    """The innermost mappings, of state to probability; other values are rejected when the table is filled."""
     if not isinstance(row, Mapping):
         return
     if depth == 0:
@@ -316,7 +310,6 @@ class Known:
 
     @property
     def context(self) -> tuple[str, ...]:
-        """Names of variables that are neither a property nor the class."""
         return tuple(v.name for v in self.variables if v.name not in {*self.properties, "class"})
 
     def variable(self, name: str) -> Variable:
@@ -325,7 +318,6 @@ class Known:
         return self.by_name[name]
 
     def support(self, name: str) -> NDArray[np.intp]:
-        """Return the positions of the states with a probability above 0."""
         return np.flatnonzero(self.joint([name]))
 
     def joint(
@@ -386,7 +378,6 @@ class Known:
 
 
 def _default(name: str, domain: Domain) -> Variable:
-    """A property without a statement is off; classes are equally probable."""
     if name == "class":
         return Variable(name, domain.states, (), np.full(len(domain.states), 1 / len(domain.states)))
     return Variable(name, domain.states, (), np.array([float(state == 0) for state in domain.states]))

@@ -40,7 +40,6 @@ class RegionAnswer:
         return f"<{self.query}: {estimate_text(self.answer.robustness, self.answer.low, self.answer.high)}>"
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         return {"query": self.query, **self.answer.as_dict()}
 
 
@@ -57,7 +56,6 @@ class RegionSearch:
 
     @property
     def axes(self) -> str:
-        """The most axes with a condition, in words."""
         return {1: "one axis", 2: "two axes"}.get(self.most_axes, "three axes")
 
 
@@ -158,7 +156,6 @@ def _quality(
 
 
 def _ranges(levels: int) -> Ranges:
-    """All ranges but the whole axis; of a long axis, only those that contain an end."""
     listed = itertools.combinations_with_replacement(range(levels), 2)
     return tuple(
         (first, last)

@@ -26,7 +26,6 @@ class Distance:
         return f"mean absolute error {self.absolute:.4g}, root mean squared error {self.squared**0.5:.4g}"
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         return {"mean_absolute_error": self.absolute, "mean_squared_error": self.squared, "tests": self.tests}
 
 

@@ -24,10 +24,6 @@ class Growth:
     """Factors by which the variances of a surface grow, by its curvature relative to the mean at some tests.
 
     `sizes` are the numbers of levels of the axes, none if the surface is not on a grid: then nothing grows.
-
-    >>> tests = np.array([[1], [2], [3]])
-    >>> Growth(lambda places: places[:, 0] ** 3.0, tests, [5])(tests).round(2).tolist()
-    [1.0, 1.0, 1.32]
     """
 
     def __init__(self, surface: Callable[[Ints], Floats], tests: Ints, sizes: Sequence[int]) -> None:

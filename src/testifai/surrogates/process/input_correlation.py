@@ -116,7 +116,7 @@ class SameInput:
 
 
 def thinned(single: Trials, most: Floats) -> Trials:
-    """Return at most so many trials of each test, those of the first inputs in the run's random order."""
+    """Keep at most this many trials of each test, those of the first inputs in the run's random order."""
     order = np.lexsort((single.place, single.test))
     count = np.bincount(single.test, minlength=len(most))
     rank = np.empty(len(order), np.intp)
@@ -277,7 +277,6 @@ class Information:
         self.precision[np.ix_(used, used)] = scipy.linalg.inv(covariance, check_finite=False)
 
     def covariance(self) -> Floats:
-        """Return the inverse of P."""
         return inverse(scipy.linalg.lapack.dpotrf(self.precision, lower=1)[0])
 
     def score(self, deviations: Floats) -> Floats:

@@ -38,7 +38,6 @@ EDGE = 0.06  # trials are linearised, and slopes taken, at values of eta this fa
 
 
 def inside(eta: Floats) -> Floats:
-    """Clip eta to at least EDGE from both ends of the scale."""
     return np.clip(eta, EDGE, np.pi / 2 - EDGE)
 
 
@@ -48,12 +47,7 @@ def rate(eta: Floats) -> Floats:
 
 
 def moments(eta: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of the rate for a normal eta; unlike a slope, they do not vanish at rates 0 and 1.
-
-    >>> mean, variance = moments(np.array([0.0, np.pi / 4]), np.array([0.01, 0.01]))
-    >>> mean.round(4).tolist(), variance.round(4).tolist()
-    ([0.0099, 0.5], [0.0002, 0.0096])
-    """
+    """Return mean and variance of the rate for a normal eta; unlike a slope, they do not vanish at rates 0 and 1."""
     once = np.exp(-2 * variance)
     mean = (1 - np.cos(2 * eta) * once) / 2
     spread = (1 + np.cos(4 * eta) * once**4) / 8 - (np.cos(2 * eta) * once) ** 2 / 4
@@ -120,7 +114,6 @@ class AxisKernel:
 
     @property
     def table(self) -> Floats:
-        """v_j K_j."""
         return self.scale * self.matrix
 
     def gradient(self, outer: Floats) -> Floats:
@@ -184,7 +177,6 @@ class Prior:
         return len(self.sizes) * (2 if self.ordered else 1)
 
     def drawn(self, count: int, random: np.random.Generator) -> Ints:
-        """Sample configurations with replacement."""
         drawn = np.column_stack([random.integers(size, size=count) for size in self.sizes]).astype(np.intp)
         return drawn if self.sequences is None else self.sequences.drawn(drawn, random)
 
@@ -194,7 +186,6 @@ class Prior:
         return -0.5 * float(z @ z), -z / self.sd
 
     def weights(self, parameters: Floats) -> tuple[Floats, Floats]:
-        """Return w and u by order, from order 0."""
         smooth, rough = np.zeros(self.orders + 1), np.zeros(self.orders + 1)
         smooth[0] = CONSTANT
         smooth[1:] = np.exp(parameters[self.smooth])
@@ -214,7 +205,6 @@ class Prior:
         return np.array(columns, np.intp).reshape(self.width, -1).T
 
     def kernel(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
-        """Return the prior covariance between configurations."""
         surface = self._surface(parameters, rows, columns)
         if self.sequences is not None:
             surface += self.sequences.kernel(parameters[self.order], rows, columns)
@@ -348,11 +338,7 @@ def unrelated(levels: int) -> Floats:
 
 
 def symmetric(factors: Sequence[Floats], orders: int) -> list[Floats]:
-    """Return the elementary symmetric polynomials e_0..e_orders of arrays, entry by entry.
-
-    >>> [int(e) for e in symmetric([np.array(2.0), np.array(3.0), np.array(5.0)], 3)]
-    [1, 10, 31, 30]
-    """
+    """Return the elementary symmetric polynomials e_0..e_orders of arrays, entry by entry."""
     shape = factors[0].shape if factors else ()
     sums = [np.ones(shape), *(np.zeros(shape) for _ in range(orders))]
     for factor in factors:
@@ -387,7 +373,6 @@ class Sequences:
         return len(self._active) + 2
 
     def variances(self, parameters: Floats) -> Floats:
-        """Return the prior variance of each feature's weight."""
         return np.asarray(np.exp(parameters[self._scales].sum(axis=1)))
 
     def typical(self, parameters: Floats) -> Floats:
@@ -397,7 +382,6 @@ class Sequences:
         return np.asarray(self.variances(parameters) * np.concatenate([np.empty(0), *products]))
 
     def features(self, rows: Ints) -> Floats:
-        """Return the features of each pair of axes, a row for each configuration."""
         parts = [np.empty((len(rows), 0))]
         for at, other in self._pairs:
             a, b = self._active[at], self._active[other]
@@ -445,7 +429,6 @@ class Sequences:
         return total
 
     def drawn(self, places: Ints, random: np.random.Generator) -> Ints:
-        """Return levels with a random order of application for each row."""
         off = places == 0
         # Perturbations that are off come last, and have no position.
         place = np.argsort(np.argsort(random.random(places.shape) + off, axis=1), axis=1) + 1

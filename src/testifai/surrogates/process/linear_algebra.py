@@ -15,7 +15,6 @@ ROWS = 2_000  # rows of a chunk
 
 
 def chunks(rows: int) -> Iterator[slice]:
-    """Split rows into slices of at most ROWS."""
     return (slice(start, start + ROWS) for start in range(0, rows, ROWS))
 
 
@@ -36,7 +35,6 @@ def explained_root(factor: Floats, cross: Floats) -> Floats:
 
 
 def inverse(factor: Floats) -> Floats:
-    """Return the inverse covariance, from the lower Cholesky factor."""
     lower = scipy.linalg.lapack.dpotri(factor, lower=1)[0]
     return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 

@@ -46,7 +46,6 @@ class FitCache:
         self._vectors: dict[str, Floats] = {}
 
     def __call__(self, name: str, size: int, find: Callable[[], Floats]) -> Floats:
-        """Return the vector of this name; it is computed if it is not stored, or not with this size."""
         if name not in self._vectors:
             try:
                 known = np.asarray(self._known.get(name), np.float64)
@@ -57,7 +56,6 @@ class FitCache:
         return self._vectors[name]
 
     def as_dict(self) -> dict[str, list[float]]:
-        """Return the vectors used as plain data, which is read back to the last bit."""
         return {name: vector.tolist() for name, vector in self._vectors.items()}
 
 
@@ -115,7 +113,6 @@ class CompleteGrid:
         return self._value(self._grid.spectrum(parameters))[0]
 
     def slope(self, parameters: Floats) -> tuple[float, Floats]:
-        """Return the same with its gradient."""
         prior, order, sizes = self.prior, self._grid.used, self._sizes
         spectrum = self._grid.spectrum(parameters)
         value, variance, solved = self._value(spectrum)
@@ -136,7 +133,6 @@ class CompleteGrid:
         return value, gradient
 
     def posterior(self, parameters: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance of the surface at the tests."""
         spectrum = self._grid.spectrum(parameters)
         own = spectrum.smooth + spectrum.rough
         share = own / (own + self._noise)
@@ -206,18 +202,16 @@ class SomeTests:
         return cross @ solved, self.prior.variance(parameters, rows) - explained
 
     def fewer(self) -> SomeTests:
-        """Return the same problem with FEWER tests, to sample parameters with."""
         return SomeTests(self.prior, self.places[:FEWER], self._values[:FEWER], self._noise[:FEWER, :FEWER])
 
     @cached_property
     def elsewhere(self) -> Ints:
-        """Configurations sampled at random, without the tests."""
         drawn = self.prior.drawn(ELSEWHERE, np.random.default_rng(0))
         tests = set(map(tuple, self.places.tolist()))
         return drawn[[tuple(row) not in tests for row in drawn.tolist()]]
 
     def solved(self, covariance: Floats) -> tuple[Floats, Floats]:
-        """Return the factor of the values' covariance, given that of the surface, and its inverse times the values."""
+        """Return the factor of the values' covariance, given the surface's, and its inverse times the values."""
         factor = cholesky(covariance + self._noise)
         return factor, solve(factor, self._values)
 
@@ -239,7 +233,6 @@ Problem = CompleteGrid | SomeTests
 
 
 def _by_effect(noise: Floats, sizes: list[int]) -> Floats:
-    """Return the mean variance of noise in the coefficients of each set of axes."""
     if noise.ndim == 1:
         return np.full(sizes, noise.mean())
     turns = [np.column_stack([np.full(n, n**-0.5), contrasts(n)]) for n in sizes]
@@ -252,7 +245,6 @@ def _by_effect(noise: Floats, sizes: list[int]) -> Floats:
 
 
 def unwidened(places: Ints, tried: Bools) -> Floats:
-    """Return a factor of 1, for known parameters."""
     return np.ones(len(places))
 
 
@@ -353,7 +345,6 @@ def _orders(prior: Prior, places: Ints) -> Ints:
 
 
 def _means(prior: Prior, places: Ints, ratios: Floats) -> Floats:
-    """Return the mean ratio of each order, or of all if there is none of that order."""
     order, most = _orders(prior, places), len(prior.active)
     count, total = np.bincount(order, minlength=most + 1), np.bincount(order, ratios, most + 1)
     return np.where(count > 0, total / np.maximum(count, 1), ratios.mean())

@@ -41,7 +41,6 @@ def counted(places: Ints, trials: Floats) -> Floats:
 
 
 def overall(passes: Floats, trials: Floats) -> float:
-    """Return eta of all trials together."""
     return float(np.arcsin(np.sqrt((passes.sum() + 0.5) / (trials.sum() + 1))))
 
 
@@ -95,14 +94,12 @@ class OutlierTests:
         return self.chance * OFF**2
 
     def moments(self, tests: Ints, eta: Floats, variance: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance of some tests by both explanations, given those by the surface."""
         chance, other, spread = self.chance[tests], self.eta[tests], self.variance[tests]
         mean = eta + chance * (other - eta)
         between = chance * (1 - chance) * (other - eta) ** 2
         return mean, (1 - chance) * variance + chance * spread + between
 
     def quantile(self, tests: Ints, eta: Floats, variance: Floats, level: float) -> Floats:
-        """Return a quantile of the value of some tests, by both explanations."""
         ndtr, ndtri = scipy.special.ndtr, scipy.special.ndtri
         chance, other = self.chance[tests], self.eta[tests]
         sd, other_sd = (np.sqrt(np.maximum(one, TINY)) for one in (variance, self.variance[tests]))

@@ -77,7 +77,6 @@ class SurfacePart:
         return self.prior.near_clean(places)
 
     def times(self, weights: Floats) -> Floats:
-        """Return the prior covariance of all configurations of a grid with a weighted sum of them."""
         along = self.grid.times(self.parameters, weights)
         if self._near_clean:
             near = self.near(np.indices(self.prior.sizes).reshape(len(self.prior.sizes), -1).T)
@@ -87,7 +86,6 @@ class SurfacePart:
     def tune(
         self, places: Ints, values: Floats, noise: Floats, steps: int, seed: int, cache: FitCache, name: str
     ) -> None:
-        """Learn level and parameters from the tests' values, with the noise's variances or covariance."""
         self.level = float(values.mean())
         problem, start = posed(self.prior, places, values - self.level, noise, seed), self.parameters
         self.parameters = cache(name, len(start), lambda: maximise(self.prior, problem, start, steps))
@@ -138,7 +136,6 @@ class SurfacePart:
         self.cross: Floats = kernel + shared
 
     def learn(self, values: Floats) -> None:
-        """Learn from the tests' values, less their prior mean."""
         self._values = values
         self.weights: Floats = self.root @ (self.root.T @ values)
 
@@ -156,13 +153,11 @@ class SurfacePart:
         return spent.reshape(cross.shape)
 
     def error_along(self, weights: Floats) -> Floats:
-        """Return the posterior covariance of each test's value with weighted sums of all, a column for each."""
         along = self.cross @ weights
         covariance: Floats = along - self.cross @ (self.root @ (self.root.T @ along))
         return covariance
 
     def forget(self) -> None:
-        """Free the memory that only learning needs."""
         del self._information, self._unit, self._values
 
 
@@ -176,7 +171,6 @@ class Deviation:
         self.mean = np.log([OFFSET, *[MAIN] * len(self._axes), *pairs, ALIKE, SINGLE])
 
     def shapes(self, rows: Ints, columns: Ints) -> Iterator[Floats]:
-        """Yield the covariances that are added up, one for each size."""
         yield np.ones((len(rows), len(columns)))
         factors = [self._tables[j][rows[:, j]][:, columns[:, j]] for j in self._axes]
         yield from factors

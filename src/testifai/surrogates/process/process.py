@@ -69,11 +69,6 @@ class Process(PoolingSurrogate):
 
     `levels` are the severities of each axis; None: those seen in `fit`. Rows of twice as many columns as levels also
     contain the position at which each perturbation is applied, on which the surface then depends.
-
-    >>> process = Process().fit([[0], [1], [2], [3]], passes=[96, 90, 79, 61], trials=[100] * 4)
-    >>> mean, variance = process.predict([[0], [3]])
-    >>> mean.round(1).tolist(), bool((variance < 0.05**2).all())
-    ([1.0, 0.6], True)
     """
 
     name = "process"
@@ -89,7 +84,6 @@ class Process(PoolingSurrogate):
         self._recalled = FitCache(learned)
 
     def learned(self) -> Record:
-        """Return the parameters fitted, and the factors by which bounds are wider because they are uncertain."""
         for part in self._parts:
             part.widening(self._places[:1], np.ones(1, bool))  # computed on first use
         return self._cache.as_dict()
@@ -115,7 +109,6 @@ class Process(PoolingSurrogate):
     def update(
         self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
     ) -> Self:
-        """Take other counts and keep the parameters of the last `fit`: several times faster."""
         rows = severities(features)
         parts, eta = self._parts, self._refined(rows, passes, trials, single)
         scores = self._scores(eta) if len(parts) > 1 else None
@@ -134,7 +127,6 @@ class Process(PoolingSurrogate):
     def deviate(
         self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
     ) -> Self:
-        """Take the counts of other inputs, whose surface is this one plus a deviation of learned size."""
         others, seen = self._parts, self._places
         eta = self._refined(severities(features), passes, trials, single)
         self._split(self._scores(eta) if len(others) > 1 else None)
@@ -368,7 +360,6 @@ class Process(PoolingSurrogate):
     def regions(
         self, features: ArrayLike, members: Bools, of: Sequence[int | None], confidence: float = 0.95
     ) -> list[tuple[float, float, float]]:
-        """Return the means over several sets of these configurations, from one covariance of their errors."""
         places = self._places_of(features)
         eta, own = self._moments(places)
         off = np.maximum(own - self._values(places)[1], 0)  # the variance of tests off the surface
@@ -454,7 +445,6 @@ class Process(PoolingSurrogate):
         return at, number[at]
 
     def _values(self, places: Ints) -> tuple[Floats, Floats]:
-        """Return mean and variance of each eta by the surface, cached; on a large grid only the last ones are."""
         if self._kept is None:
             if self._last is None or not np.array_equal(self._last[0], places):
                 self._last = places, *self._new_values(places)
@@ -488,7 +478,6 @@ class Process(PoolingSurrogate):
         return np.clip(eta, 0, np.pi / 2), np.maximum(variance, 0)
 
     def _slope(self, places: Ints, eta: Floats) -> Floats:
-        """Return the derivative of each rate by its eta, 0 if the rate is known."""
         slope = np.sin(2 * inside(eta))
         slope[self._tests(places, complete=True)[0]] = 0
         return slope
@@ -537,7 +526,6 @@ class Process(PoolingSurrogate):
         return np.bincount(self._numbered.keys(places), weights, math.prod(self.prior_.sizes)).astype(np.float64)
 
     def _along_pairs(self, part: SurfacePart, places: Ints, weights: Floats, wanted: Ints) -> Floats:
-        """Return the same from the covariance of each pair, in chunks that fit into memory."""
         along = np.zeros((len(wanted), *weights.shape[1:]))
         for some in chunks(len(wanted)):
             for other in chunks(len(places)):

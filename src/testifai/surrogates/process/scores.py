@@ -88,7 +88,6 @@ def _scaled(values: Floats, passed: Bools) -> Floats:
 
 
 def _location_and_spread(test: Ints, x: Floats, trials: Floats, kernel: Floats) -> tuple[Floats, Floats]:
-    """Return the mean and standard deviation of each test, as smooth as the surface."""
     tests = len(trials)
     used = np.maximum(trials, 1)
     means = np.bincount(test, x, tests) / used

@@ -31,10 +31,7 @@ EXACT = 200  # trials up to which a count's prediction interval is the beta-bino
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predicted rates of held-out tests, with variances if there are any, and the measured counts.
-
-    The trials are a random part of `population` inputs, which the predicted rates are for.
-    """
+    """Predicted rates of held-out tests on `population` inputs, and measured counts on a random part of these."""
 
     mean: Floats
     variance: Floats | None
@@ -55,8 +52,6 @@ class Predicted:
 
     @staticmethod
     def joined(parts: list[Predicted]) -> Predicted:
-        """Return the predictions of several parts, one after the other."""
-
         def join(name: str) -> Array:
             return np.concatenate([getattr(part, name) for part in parts])
 
@@ -110,7 +105,6 @@ def square_variance(found: Predicted) -> Floats:
 
 
 def _binomial(found: Predicted) -> Floats:
-    """The part of a measured rate's variance that is due to the sampling of trials."""
     mean, variance = _moments(found)
     drawn = np.maximum(mean * (1 - mean) - variance, 0) / found.trials
     return np.asarray(drawn * (1 - found.trials / found.population))
@@ -168,7 +162,6 @@ def assess(tomogram: Tomogram, seed: int = 0) -> Trust:
 
 
 def _off_surface(tomogram: Tomogram) -> tuple[OffSurface, ...]:
-    """Tests that are more likely off the surface of the others than on it, the most certain first."""
     surrogate, ids = tomogram.estimator.pooling(), tomogram.estimator.measured_ids
     if not isinstance(surrogate, PoolingSurrogate):
         return ()
@@ -185,8 +178,6 @@ def refits(surrogate: Surrogate, tests: int, space: Space) -> int:
 
 
 class _Refit:
-    """The tomogram's tests and its surrogate, to be fitted on parts of them."""
-
     def __init__(self, tomogram: Tomogram) -> None:
         self.tomogram = tomogram
         self.ids = tomogram.estimator.measured_ids
@@ -204,13 +195,11 @@ class _Refit:
         return made if isinstance(settings.surrogate, str) else copy.deepcopy(made)
 
     def fit(self, rows: NDArray[np.intp], among: Bits | None = None) -> Surrogate:
-        """Return a surrogate fitted on some tests, on all inputs or some."""
         surrogate = self._fresh()
         assert surrogate is not None
         return self._seen(surrogate, rows, among).fit(surrogate)
 
     def predict(self, train: NDArray[np.intp], rows: NDArray[np.intp]) -> Predicted:
-        """Return the predictions of some tests from others."""
         large = len(train) > MANY and isinstance(self.surrogate, PoolingSurrogate)
         generator = np.random.default_rng(self.tomogram.settings.seed)
         fitted = self.fit(np.sort(generator.permutation(train)[:LEARNED]) if large else train)
@@ -223,7 +212,6 @@ class _Refit:
     def held_against(
         self, mean: Floats, variance: Floats | None, passes: Array, trials: Ids, population: Array
     ) -> Predicted:
-        """Return predictions with the measurements, in passes and failures."""
         worth = self.tomogram.outcomes.trial_weight(self.ids)
         if worth == 1:
             return Predicted(mean, variance, passes, trials, population)
@@ -236,7 +224,6 @@ class _Refit:
 
 
 def _leave_out(refit: _Refit, seed: int) -> LeftOut | None:
-    """Each fifth of the tests, predicted from the others; the clean test is never left out."""
     others = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(refit.orders))
     everything, parts = np.arange(len(refit.ids)), []
     for fold in range(_folds(len(refit.ids), pools=refit.pools)):
@@ -341,7 +328,6 @@ def _high_orders(refit: _Refit) -> tuple[HighOrders | None, str | None]:
 
 
 def _pairwise(refit: _Refit) -> float | None:
-    """Error of the surrogate 'pairwise', if it succeeds; a forest, for example, cannot extrapolate below its data."""
     if refit.surrogate is not None and refit.surrogate.name == "pairwise":
         return None
     found, _ = _high_orders(
@@ -377,7 +363,6 @@ def recall(tomogram: Tomogram) -> Trust:
 
 
 def fingerprint(tomogram: Tomogram) -> str:
-    """Return a hash of everything that an assessment depends on: settings, outcomes, method."""
     digest = hashlib.sha256()
     settings, surrogate = tomogram.settings, tomogram.settings.surrogate
     known = [

@@ -155,18 +155,15 @@ class Trust:
         return "\n".join(self.lines()) or "<Trust: nothing can be said>"
 
     def as_dict(self) -> Record:
-        """Plain data for JSON, None for what does not exist."""
         return {name: plain(value) for name, value in {**vars(self), "lines": self.lines()}.items()}
 
     @classmethod
     def from_dict(cls, facts: RecordLike) -> Self:
-        """Return the record that `as_dict` wrote."""
         from pydantic import TypeAdapter
 
         return TypeAdapter(cls).validate_python(facts)
 
     def lines(self) -> tuple[str, ...]:
-        """Return the findings in words."""
         found = [part.line() for part in (self.left_out, self.held_back, self.high_orders) if part is not None]
         if self.unknown:
             found.append(self.unknown)
@@ -178,7 +175,6 @@ class Trust:
 
 
 def strategy(extra: int) -> str:
-    """Return the setting of a spec that requests tests of high order."""
     return f"strategy = {{ use = 'ordered', extra = {extra} }}"
 
 
