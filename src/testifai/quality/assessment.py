@@ -22,8 +22,7 @@ from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.quality import resolve
-from testifai.quality.base import Measure, Reference
-from testifai.quality.function import FunctionMeasure
+from testifai.quality.base import FunctionMeasure, Measure, Reference
 from testifai.quality.predict import PREDICTORS, Scores, no_quality_in
 from testifai.runs import keys
 from testifai.runs.outcomes import Places

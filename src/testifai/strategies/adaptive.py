@@ -15,10 +15,18 @@ from testifai.space import Space
 from testifai.space.selection import Selection
 from testifai.statistics.intervals import exact
 from testifai.strategies.balanced import Shares, shares, spread
-from testifai.strategies.base import ExpectedCost, Progress, Strategy
-from testifai.strategies.clean import region_of
-from testifai.strategies.draws import FEWEST, MOST, WEIGHTS, low_first, shared_out
-from testifai.strategies.tracked_tests import TrackedTests, representative_tests, selections, watched
+from testifai.strategies.base import ExpectedCost, Progress, Strategy, region_of
+from testifai.strategies.draws import (
+    FEWEST,
+    MOST,
+    WEIGHTS,
+    TrackedTests,
+    low_first,
+    representative_tests,
+    selections,
+    shared_out,
+    watched,
+)
 from testifai.support.types import Floats, Record
 from testifai.support.validation import choice
 from testifai.surrogates import Surrogate, resolve

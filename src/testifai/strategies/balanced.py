@@ -9,8 +9,7 @@ import numpy as np
 from testifai.engine.plan import Work
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, Places
-from testifai.strategies.base import Progress, Strategy
-from testifai.strategies.clean import clean_trials
+from testifai.strategies.base import Progress, Strategy, clean_trials
 from testifai.strategies.draws import blocks, distinct, low_first, shared_out
 from testifai.strategies.fixed import MOST_TESTS
 from testifai.support.types import Floats

@@ -16,7 +16,7 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import LISTED, Selection, Space
 from testifai.statistics.intervals import confidence_sequence, exact, fixed_width, wilson
-from testifai.strategies.clean import clean_trials
+from testifai.strategies.base import clean_trials
 from testifai.support.bits import Bits, count_set, pack
 from testifai.support.progress import note
 from testifai.support.types import Array, Bools, Floats, Record, RecordLike

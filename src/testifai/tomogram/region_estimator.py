@@ -13,7 +13,7 @@ from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import Selection
 from testifai.statistics.clustered import ClusteredTrials, interval, interval_of_few
 from testifai.statistics.intervals import disagree, half_widths
-from testifai.strategies.clean import region_of
+from testifai.strategies.base import region_of
 from testifai.support.bits import Bits, count_set
 from testifai.support.types import Bools, Floats
 from testifai.support.validation import number

@@ -31,6 +31,12 @@ DEVIATION_STEPS = 40
 # Prior medians of the sizes c, m, w, f and u, and the prior sd of their logarithms: weak, as parts may be anything.
 OFFSET, MAIN, PAIRS, ALIKE, SINGLE = 0.01, 0.003, 0.0005, 0.1, 0.0001
 SD = 2.0
+# The bias of a smoother grows with the second derivative (Fan and Gijbels, Local Polynomial Modelling, 1996, section
+# 3.2), but the length of correlation is the same everywhere, so the variance is too small where the surface bends. On
+# four recorded and six simulated surfaces, squared errors were about half of what the variance says at a tenth of the
+# mean squared curvature, equal to it at the mean, and one and a half times to twice as large at four times the mean.
+GROWTH = 0.35  # of the variance, for each mean squared curvature above the first
+MOST_GROWTH = 2.0
 
 
 @dataclass(frozen=True)
@@ -276,3 +282,35 @@ class DeviatingPart(SurfacePart):
         mean = sum((one.centre(places) + k @ one.weights for one, k in zip(self._others, crossed, strict=True)), 0.0)
         roots = [k @ one.root for one, k in zip(self._others, crossed, strict=True)]
         return np.asarray(mean), np.concatenate(roots, axis=1)
+
+
+class Growth:
+    """Factors by which the variances of a surface grow, by its curvature relative to the mean at some tests.
+
+    `sizes` are the numbers of levels of the axes, none if the surface is not on a grid: then nothing grows.
+    """
+
+    def __init__(self, surface: Callable[[Ints], Floats], tests: Ints, sizes: Sequence[int]) -> None:
+        self._surface, self._tests, self._sizes = surface, tests, sizes
+
+    def __call__(self, places: Ints) -> Floats:
+        if not self._mean > 0:
+            return np.ones(len(places))
+        return np.clip(1 + GROWTH * (self._curvature(places) / self._mean - 1), 1, MOST_GROWTH)
+
+    @cached_property
+    def _mean(self) -> float:
+        return float(self._curvature(self._tests).mean())
+
+    def _curvature(self, places: Ints) -> Floats:
+        """Return squared second differences, summed over axes; at the ends of an axis, those next to the end."""
+        total = np.zeros(len(places))
+        for axis, size in enumerate(self._sizes):
+            if size < 3:
+                continue
+            triple = [places.copy() for _ in range(3)]
+            for step, rows in zip((-1, 0, 1), triple, strict=True):
+                rows[:, axis] = np.clip(places[:, axis], 1, size - 2) + step
+            below, middle, above = map(self._surface, triple)
+            total += (below - 2 * middle + above) ** 2
+        return total

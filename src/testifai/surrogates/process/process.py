@@ -17,7 +17,6 @@ from testifai.statistics.intervals import half_widths, skewed_reaches
 from testifai.support.progress import note
 from testifai.support.types import Bools, Floats, Record, RecordLike
 from testifai.surrogates.base import PoolingSurrogate, are_numbered, drawn_from, selected
-from testifai.surrogates.process.curvature import Growth
 from testifai.surrogates.process.grid import GridIndex, WholeGrid, known_places, severities
 from testifai.surrogates.process.input_correlation import (
     KNOTS,
@@ -35,7 +34,7 @@ from testifai.surrogates.process.low_rank import LowRankPosterior, SeenTests
 from testifai.surrogates.process.marginal_likelihood import FitCache, maximise, posed
 from testifai.surrogates.process.outlier_tests import STEPS as FIRST_STEPS
 from testifai.surrogates.process.outlier_tests import OutlierTests, counted, find_outliers, overall, values_at
-from testifai.surrogates.process.posterior import DeviatingPart, Scatter, SurfacePart
+from testifai.surrogates.process.posterior import DeviatingPart, Growth, Scatter, SurfacePart
 from testifai.surrogates.process.scores import EXPLAINED, ScoreFit, read_scores
 
 LARGEST = 2_000  # tests whose covariance is computed; with more, only the prior's largest effects are kept
