@@ -299,8 +299,7 @@ def mild_first(space: Space) -> Floats:
     one step from clean and 146 are ten steps from it.
     """
     steps = space.matrix(np.arange(space.size))[:, : len(space.axes)].sum(axis=1)
-    weights: Floats = 1 / np.sqrt(np.bincount(steps)[steps])
-    return weights
+    return np.asarray(1 / np.sqrt(np.bincount(steps)[steps]))
 
 
 def queried_first(space: Space, query: str) -> Floats:

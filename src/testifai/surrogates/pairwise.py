@@ -207,8 +207,7 @@ class LogRates:
 
     def _effect(self, j: int, values: NDArray[np.int64]) -> Floats:
         below, above, share, _ = self._between(j, values)
-        effect: Floats = self.logs[below] * (1 - share) + self.logs[above] * share - self.logs[self.clean]
-        return effect
+        return np.asarray(self.logs[below] * (1 - share) + self.logs[above] * share - self.logs[self.clean])
 
     def _pair(self, i: int, j: int, rows: NDArray[np.int64]) -> tuple[Rows, Bools, Floats, Floats]:
         """Return the test that joins two axes, whether it was measured, d_ij if so, else its mean square as a doubt."""

@@ -142,8 +142,7 @@ class Answer:
         return f"<Answer {found}, over {self.tests:,} tests: {basis}{self.scope}>"
 
     def _repr_html_(self) -> str:
-        html: str = view("answer in a notebook")(self)
-        return html
+        return str(view("answer in a notebook")(self))
 
     @property
     def worst_names(self) -> tuple[str, ...]:
@@ -215,8 +214,7 @@ class Answers(dict[Key, Answer], Generic[Key]):
         return aligned([(self.by, self.quantity, "95 % interval", "tests", "measured"), *rows])
 
     def _repr_html_(self) -> str:
-        html: str = view("answers in a notebook")(self)
-        return html
+        return str(view("answers in a notebook")(self))
 
 
 class AnswersByAxis(dict[str, Answers[int]]):
@@ -231,8 +229,7 @@ class AnswersByAxis(dict[str, Answers[int]]):
         return aligned([("severity", *map(str, levels)), *rows])
 
     def _repr_html_(self) -> str:
-        html: str = view("answers by axis in a notebook")(self)
-        return html
+        return str(view("answers by axis in a notebook")(self))
 
 
 def _between(answer: Answer) -> str:

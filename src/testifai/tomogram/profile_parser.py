@@ -343,8 +343,7 @@ class Known:
             chosen = np.zeros(len(self.by_name[name].states))
             chosen[place] = 1
             operands += [chosen[among[name]] if name in among else chosen, [label[name]]]
-        product: Floats = np.einsum(*operands, [label[name] for name in names], optimize="greedy")
-        return product
+        return np.asarray(np.einsum(*operands, [label[name] for name in names], optimize="greedy"))
 
     def draw(
         self, names: Sequence[str], count: int, generator: np.random.Generator, given: RecordLike | None = None

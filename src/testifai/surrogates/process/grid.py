@@ -125,8 +125,7 @@ class WholeGrid:
 
 
 def outer(factors: Sequence[Floats]) -> Floats:
-    product: Floats = functools.reduce(np.multiply.outer, factors, np.ones(()))
-    return product
+    return np.asarray(functools.reduce(np.multiply.outer, factors, np.ones(())))
 
 
 def contrasts(n: int) -> Floats:

@@ -133,8 +133,7 @@ def hermite(rates: Floats) -> Floats:
     polynomials = np.ascontiguousarray(np.polynomial.hermite_e.hermevander(h, TERMS - 1).T)
     factorials = np.cumprod(np.arange(1.0, TERMS + 1))
     density = np.exp(-(h**2) / 2) / np.sqrt(2 * np.pi * rates * (1 - rates))
-    coefficients: Floats = polynomials * density / np.sqrt(factorials)[:, None]
-    return coefficients
+    return np.asarray(polynomials * density / np.sqrt(factorials)[:, None])
 
 
 def fit_same_input(

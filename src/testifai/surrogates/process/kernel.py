@@ -42,8 +42,7 @@ def inside(eta: Floats) -> Floats:
 
 
 def rate(eta: Floats) -> Floats:
-    rates: Floats = np.sin(np.clip(eta, 0, np.pi / 2)) ** 2
-    return rates
+    return np.asarray(np.sin(np.clip(eta, 0, np.pi / 2)) ** 2)
 
 
 def moments(eta: Floats, variance: Floats) -> tuple[Floats, Floats]:
@@ -348,8 +347,7 @@ def symmetric(factors: Sequence[Floats], orders: int) -> list[Floats]:
 
 
 def _centre(matrix: Floats) -> Floats:
-    centred: Floats = matrix - matrix.mean(axis=0) - matrix.mean(axis=1, keepdims=True) + matrix.mean()
-    return centred
+    return np.asarray(matrix - matrix.mean(axis=0) - matrix.mean(axis=1, keepdims=True) + matrix.mean())
 
 
 class Sequences:
@@ -466,8 +464,7 @@ class Between:
 def _matern(levels: ArrayLike, length: float) -> Floats:
     at = np.asarray(levels, np.float64)
     distance = math.sqrt(3) / length * np.abs(at[:, None] - at) / (at[-1] - at[0])
-    kernel: Floats = (1 + distance) * np.exp(-distance)
-    return kernel
+    return np.asarray((1 + distance) * np.exp(-distance))
 
 
 def _root(kernel: Floats) -> Floats:

@@ -20,8 +20,7 @@ def chunks(rows: int) -> Iterator[slice]:
 
 def cholesky(covariance: Floats) -> Floats:
     """Return the lower Cholesky factor; the covariance may be overwritten."""
-    factor: Floats = scipy.linalg.cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
-    return factor
+    return np.asarray(scipy.linalg.cholesky(covariance, lower=True, overwrite_a=True, check_finite=False))
 
 
 def solve(factor: Floats, values: Floats) -> Floats:

@@ -336,8 +336,7 @@ def _ratios(problem: Problem, mode: Floats, seed: int) -> Floats:
     with one_blas_thread():
         _, plain = problem.posterior(mode)
         means, variances = map(np.array, zip(*map(problem.posterior, draws(problem, mode, seed)), strict=True))
-    ratios: Floats = (variances.mean(axis=0) + means.var(axis=0)) / plain
-    return ratios
+    return np.asarray((variances.mean(axis=0) + means.var(axis=0)) / plain)
 
 
 def _orders(prior: Prior, places: Ints) -> Ints:

@@ -112,8 +112,7 @@ class SurfacePart:
     def values(self, reference: Floats, deviations: Floats) -> Floats:
         """Return efficient values of the tests, from the deviations of their trials from a reference."""
         score = self._information.score(deviations / self._sd[self._test])
-        values: Floats = reference + self._sd * (self._unit @ score)
-        return values
+        return np.asarray(reference + self._sd * (self._unit @ score))
 
     def data(self, reference: Floats, deviations: Floats) -> tuple[Floats, Floats]:
         """Return values to learn parameters from, with the covariance of their noise, or its variances if independent.
@@ -160,8 +159,7 @@ class SurfacePart:
 
     def error_along(self, weights: Floats) -> Floats:
         along = self.cross @ weights
-        covariance: Floats = along - self.cross @ (self.root @ (self.root.T @ along))
-        return covariance
+        return np.asarray(along - self.cross @ (self.root @ (self.root.T @ along)))
 
     def forget(self) -> None:
         del self._information, self._unit, self._values
@@ -212,8 +210,7 @@ class Deviation:
         factor = cholesky(noise + sum(parts))
         solved = [solve(factor, part) for part in parts]
         information = 0.5 * np.array([[np.vdot(one, other.T) for other in solved] for one in solved])
-        typical: Floats = best + np.diag(np.linalg.inv(information + np.eye(len(best)) / SD**2)) / 2
-        return typical
+        return np.asarray(best + np.diag(np.linalg.inv(information + np.eye(len(best)) / SD**2)) / 2)
 
     def _best(self, shapes: Sequence[Floats], values: Floats, noise: Floats) -> Floats:
 

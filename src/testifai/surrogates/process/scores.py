@@ -83,8 +83,7 @@ def _scaled(values: Floats, passed: Bools) -> Floats:
     scaled: Floats = ranks + (plain - plain.mean()) / spread
     if scaled[passed].mean() < scaled[~passed].mean():
         scaled = -scaled
-    centred: Floats = scaled - np.quantile(scaled, 1 - passed.mean())
-    return centred
+    return np.asarray(scaled - np.quantile(scaled, 1 - passed.mean()))
 
 
 def _location_and_spread(test: Ints, x: Floats, trials: Floats, kernel: Floats) -> tuple[Floats, Floats]:
@@ -104,5 +103,4 @@ def _smoothed(values: Floats, trials: Floats, kernel: Floats, noise: float) -> F
     level = float(np.average(values, weights=trials))
     factor = scipy.linalg.cho_factor(kernel[np.ix_(seen, seen)] + np.diag(noise / trials[seen]), check_finite=False)
     solved = scipy.linalg.cho_solve(factor, values[seen] - level, check_finite=False)
-    smoothed: Floats = level + kernel[:, seen] @ solved
-    return smoothed
+    return np.asarray(level + kernel[:, seen] @ solved)
