@@ -86,8 +86,6 @@ class _Scoring:
 
 
 class Assessment:
-    """The quality scores of one session, in memory and in its run file."""
-
     def __init__(self, subject: Subject, plan: Plan, *, every_test: bool) -> None:
         if not subject.space.listed:
             raise no_quality_in(subject.space, "choose fewer axes or severities, or leave quality out")
@@ -108,11 +106,7 @@ class Assessment:
 
     @property
     def reserve(self) -> int:
-        """The part of the budget reserved for quality.
-
-        It includes every test's inputs, the clean ones, and these again for an interruption, after which they are
-        computed anew. It does not depend on interruptions, so that the rest of the budget does not either.
-        """
+        """The part of the budget for quality; the clean inputs count twice, as an interruption repeats them."""
         measure, sample = self.measure, self._sample()
         if not measure.uses_model:
             return 0
@@ -137,7 +131,6 @@ class Assessment:
         interrupted: Callable[[], bool],
         progress: Callable[[int, int], None],
     ) -> None:
-        """Measure the missing scores; with a store, each is written at once."""
         wanted, subject = self.wanted, self.subject
         missing = np.setdiff1d(wanted, sorted(self.found))
         if not len(missing):

@@ -65,7 +65,6 @@ class Measure(ABC):
 
 
 def draw(count: int, inputs: int, seed: int) -> NDArray[np.intp]:
-    """Sample `count` of the rows of `inputs` (or all), in an order that depends on the seed."""
     # The number separates this stream from others with the same seed.
     order = np.random.default_rng([seed, 0x9A11]).permutation(inputs)
     return order[:count].astype(np.intp)
@@ -127,7 +126,6 @@ def mean_score(name: str, values: Floats) -> Score:
 
 
 def adapt(measure: Any) -> Measure | None:
-    """Return a measure, or adapt an object with its methods; None for anything else."""
     if isinstance(measure, Measure):
         return measure
     fits = hasattr(measure, "reference") and hasattr(measure, "describe") and not isinstance(measure, type)

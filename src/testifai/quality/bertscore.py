@@ -97,7 +97,6 @@ def load_encoder(
 
 
 def unit_rows(table: Array) -> Vectors:
-    """Scale rows to length 1; rows of zeros are unchanged."""
     lengths = np.linalg.norm(table, axis=1, keepdims=True)
     return np.asarray((table / np.where(lengths > 0, lengths, 1)).astype(np.float32))
 

@@ -32,7 +32,6 @@ _ACCEPTED = "a path that ends in .onnx, 'inception', a module of torch or a func
 
 
 def load_extractor(given: Any, *, weights: str | Path | None = None, folder: str | Path = ".") -> Model:
-    """Load an extractor: an ONNX file, a model table as in a spec, "inception", a module or a function."""
     inception = isinstance(given, str) and given == "inception"
     if weights is not None and not inception:
         raise InputError("quality: weights belong to extractor = 'inception'; other extractors bring their own")

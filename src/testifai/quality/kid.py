@@ -110,7 +110,7 @@ class Discrepancy:
 
 
 class _Values(NamedTuple):
-    """A discrepancy: of all rows, without each row of the first and of the second sample, and of each subset."""
+    """Of all rows, without each row of the first and of the second sample, and of each subset."""
 
     whole: float
     without_first: Floats

@@ -65,7 +65,6 @@ class Scores:
 
     @property
     def low(self) -> Floats:
-        """Lower 95 % bound of every score; NaN if the predictor has none."""
         return self._flat[1].reshape(self.space.shape)
 
     @property
@@ -228,10 +227,7 @@ class _Surface:
 
 
 def _precedence(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Severities, and for each two axes which is applied first: 1 or -1, or 0 if they are not both on.
-
-    Unlike positions, which tests of three perturbations have more of, every order of two is among tests of two.
-    """
+    """Severities, and for each two axes 1 or -1, which is first; unlike positions, all these are among tests of two."""
     severities, positions = np.hsplit(rows, 2)
     first, second = np.triu_indices(positions.shape[1], 1)
     both = (positions[:, first] > 0) & (positions[:, second] > 0)

@@ -28,11 +28,7 @@ _FEW = 0.01  # edits for each character
 
 
 class TextCompare:
-    """Clean texts, or pairs of texts, to compare with.
-
-    A text that did not change has score 1; other changes are scored once. A pair has the mean of its scores on the
-    sides that are perturbed.
-    """
+    """Clean texts or pairs to compare with: each change is scored once, a pair has the mean of its sides."""
 
     def __init__(self, name: str, clean: Batch, side: Side, score: ScoreChanges) -> None:
         self.name, self.side, self.score = name, side, score

@@ -137,7 +137,6 @@ class Adaptive(Strategy):
         return chosen
 
     def _emphasis(self, progress: Progress) -> Floats | None:
-        """Return the relative number of trials of each test of a listed space; None: all the same."""
         space = progress.space
         if self.focus == "even" or not space.listed:
             return None
@@ -295,8 +294,7 @@ def first_round(
 def mild_first(space: Space) -> Floats:
     """Return weights that favour mild tests: one over the root of the number of tests at the same sum of severities.
 
-    Requirements are made about mild conditions, of which there are few: of 1,296 tests (four axes of six levels) 4 are
-    one step from clean and 146 are ten steps from it.
+    Requirements are made about mild conditions, of which there are few.
     """
     steps = space.matrix(np.arange(space.size))[:, : len(space.axes)].sum(axis=1)
     return np.asarray(1 / np.sqrt(np.bincount(steps)[steps]))
@@ -311,10 +309,7 @@ def queried_first(space: Space, query: str) -> Floats:
 def _where_needed(
     progress: Progress, known: Outcomes, size: int, pool: int, tests: Ids, need: Floats, number: int
 ) -> Round | None:
-    """Distribute `size` further trials over tests in proportion to need, on inputs that they have not seen.
-
-    Inputs of the pool come first; if outputs are compared with clean ones, no others are used.
-    """
+    """Distribute `size` further trials over tests in proportion to need, on unseen inputs, those of the pool first."""
     _, trials = known.counts(tests)
     reach = int(trials[0]) if progress.needs_clean else progress.inputs
     pool = min(pool, reach)

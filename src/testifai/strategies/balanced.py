@@ -56,10 +56,7 @@ def pool_size(budget: int, inputs: int, tests: int) -> int:
 
 
 def design(progress: Progress) -> tuple[Ids, list[Places]]:
-    """Return the tests in their random order, the clean one first, and the places of each one's inputs.
-
-    Of a space too large to list only some tests are run, low orders first, each on a few inputs.
-    """
+    """Return the tests in their random order, the clean one first, and the places of each one's inputs."""
     budget, space = _affordable(progress), progress.space
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 2]))
     share = shares(progress, budget)
@@ -70,14 +67,12 @@ def design(progress: Progress) -> tuple[Ids, list[Places]]:
 
 @dataclass(frozen=True)
 class Shares:
-    """The number of inputs of the clean test, and of different ones for the others."""
-
     clean: int
     pool: int
 
 
 def shares(progress: Progress, budget: int) -> Shares:
-    """Return the shares of a budget.
+    """Return the number of inputs of the clean test, and of different ones for the others.
 
     If outputs are compared with clean ones, the clean test runs on the whole pool, so that every input of another test
     is included. At least half of the budget is for the other tests.
@@ -93,10 +88,6 @@ def shares(progress: Progress, budget: int) -> Shares:
 def spread(
     tests: int, budget: int, share: Shares, generator: np.random.Generator, emphasis: Floats | None = None
 ) -> tuple[Ids, list[Places]]:
-    """Spread a budget over a pool of inputs and, after the clean test's share, over all other tests.
-
-    Tests get the same number of inputs, or in proportion to `emphasis`.
-    """
     others = min(budget - share.clean, share.pool * (tests - 1))
     if tests <= MOST_TESTS:
         order = np.concatenate([[0], 1 + generator.permutation(tests - 1)])

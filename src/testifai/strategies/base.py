@@ -45,7 +45,6 @@ class Progress:
         return self.outcomes.inputs
 
     def counted(self, outcomes: Outcomes) -> Outcomes:
-        """Return outcomes as passes, or as scores if the run is planned for them."""
         return ScoredOutcomes.of(outcomes) if self.scored else outcomes
 
 
@@ -147,7 +146,6 @@ def _going_on(progress: Progress, rule: StoppingRule, tests: Ids, running: Bools
 
 
 def _afford(budget: int | None, spent: int, running: Ids, wanted: int) -> tuple[int, Ids]:
-    """Return how many inputs each running test gets, and which tests if there is not one input for all."""
     if budget is None:
         return wanted, running
     left = budget - spent
@@ -158,7 +156,6 @@ def _afford(budget: int | None, spent: int, running: Ids, wanted: int) -> tuple[
 
 
 def adapt(strategy: Any, known: Iterable[str] = ()) -> Strategy:
-    """Return a strategy, or adapt another object with propose()."""
     if isinstance(strategy, Strategy):
         return strategy
     if isinstance(strategy, type) or not hasattr(strategy, "propose"):

@@ -145,8 +145,7 @@ def low_first(
 ) -> tuple[Ids, list[Places]]:
     """Return tests, the clean one first, and the places of each one's inputs; the whole budget is spent.
 
-    The clean test gets `clean` inputs, or as many as any other if that is more. Half of the tests are those of lowest
-    order, the others are sampled by `weights` (`by_weight`).
+    Half of the tests are those of lowest order, the others are sampled by `weights` (`by_weight`).
     """
     each = min(pool, max(FEWEST, -(-budget // MOST)))
     first = min(budget, pool, max(each, clean))
@@ -187,10 +186,7 @@ class TrackedTests:
 def watched(
     progress: Progress, known: Outcomes, number: int, chosen: Sequence[Selection], weights: str | None
 ) -> TrackedTests:
-    """Return all tests; of a space too large for that the measured ones, and others sampled for this round.
-
-    Weights are equal, or shares in what the queries select.
-    """
+    """Return all tests; of a space too large for that the measured ones, and others sampled for this round."""
     space = progress.space
     if space.listed:
         ids = np.arange(space.size)

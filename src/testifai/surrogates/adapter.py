@@ -18,10 +18,7 @@ from testifai.surrogates.base import Surrogate, takes_single
 
 
 class Classifier(Surrogate):
-    """The probability of a pass by any classifier that supports sample weights, without variance.
-
-    Rows of equal (configuration, outcome) are merged with their number as weight: the same model, much faster.
-    """
+    """The probability of a pass by any classifier that supports sample weights, without variance."""
 
     def __init__(self, given: Any) -> None:
         if "sample_weight" not in inspect.signature(given.fit).parameters:

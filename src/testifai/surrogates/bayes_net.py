@@ -285,10 +285,7 @@ class BayesNet(PlainSurrogate):
         return np.asarray(self.survival_[cells].prod(axis=1))
 
     def graph(self, names: Sequence[str] | None = None) -> Any:
-        """Return the network as a pyAgrum.BayesNet: severities by axis name, the hidden variables, and `correct`.
-
-        Severities are equally probable in it. `correct` is the last of a chain of conjunctions with small tables.
-        """
+        """Return a pyAgrum.BayesNet of severities by axis name, the hidden variables, and `correct`."""
         count = len(self.structure_.levels)
         axes = [f"axis_{j}" for j in range(count)] if names is None else list(names)
         own = any(name == "correct" or name.startswith(("survives", "passes_")) for name in axes)

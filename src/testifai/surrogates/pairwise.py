@@ -192,10 +192,7 @@ class LogRates:
         return np.where(known[np.minimum(position, len(known) - 1)] == values, position, len(known))
 
     def _between(self, j: int, values: NDArray[np.int64]) -> tuple[Rows, Rows, Floats, Floats]:
-        """Return the first-order tests on both sides of severities, the upper one's share, and the doubt's variance.
-
-        The doubt is 0 for measured severities, and half the step between the neighbours for others.
-        """
+        """Return the first-order tests on both sides of severities, the upper one's share, and the doubt's variance."""
         known, tests = self._alone[j]
         above = np.minimum(np.searchsorted(known, values), len(known) - 1)
         exact = known[above] == values

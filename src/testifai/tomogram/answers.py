@@ -65,8 +65,6 @@ Worst = tuple[Sigma, float, float, float]  # a test with its estimate and bounds
 
 
 class PlainRecord:
-    """A record whose fields can be written as plain data."""
-
     def as_dict(self) -> Record:
         """Return plain data for JSON, None for what does not exist."""
         return {name: plain(value) for name, value in vars(self).items()}
@@ -88,8 +86,6 @@ class Excluded(PlainRecord):
 
 @dataclass(frozen=True)
 class QueryInfo:
-    """The query that an answer belongs to."""
-
     query: str
     worst: tuple[str, ...]  # the names of the worst tests
     quantity: str = "robustness"
@@ -218,8 +214,6 @@ class Answers(dict[Key, Answer], Generic[Key]):
 
 
 class AnswersByAxis(dict[str, Answers[int]]):
-    """Answers for each severity of each axis: a dictionary that prints as a table."""
-
     def __repr__(self) -> str:
         levels = sorted({level for answers in self.values() for level in answers})
         rows = [

@@ -33,7 +33,6 @@ class AveragePrecision(RawMean):
 def average_precision(
     outcomes: Outcomes, ids: Ids, tests: int, *, iou: float | None = None, confidence: float = 0.95, seed: int = 0
 ) -> AveragePrecision:
-    """Return COCO's mean average precision of these configurations, out of the given number of tests."""
     check_kept(outcomes, "average precision")
     number("confidence", confidence, above=0, below=1)
     if iou is not None and not np.isclose(THRESHOLDS, number("iou", iou, above=0, most=1)).any():

@@ -69,10 +69,7 @@ class BenchmarkScore(PlainRecord):
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The standard scores of a suite, each with a 95 % interval; accuracies are shares, mCE too (1 is the baseline).
-
-    `worst` is the perturbation with the lowest mean accuracy; its interval allows for the choice among all.
-    """
+    """The standard scores of a suite, each with a 95 % interval; accuracies are shares, mCE too (1 is the baseline)."""
 
     suite: str
     clean: BenchmarkScore
@@ -95,7 +92,6 @@ class Benchmark:
         return figure
 
     def headline(self) -> dict[str, BenchmarkScore]:
-        """Return the scores that are a single number, by name."""
         among = f"{len(self.perturbations)} perturbations"
         found = {
             "clean accuracy": self.clean,
@@ -156,8 +152,6 @@ def benchmark(
 
 
 class _Singles:
-    """The tests with one perturbation of a suite, by the perturbation's name within it."""
-
     def __init__(self, estimator: Estimator, suite: str) -> None:
         self.estimator = estimator
         space, main = estimator.space, main_names(suite)
@@ -171,11 +165,9 @@ class _Singles:
         self.missing = tuple(_short(name) for name in main if name not in full)
 
     def mean(self, rows: Sequence[str], confidence: float = 0.95) -> BenchmarkScore:
-        """Return the mean accuracy over severities, then over these perturbations."""
         return _bounded(*self._sum(dict.fromkeys(rows, 1 / len(rows)), confidence=confidence))
 
     def by_severity(self) -> dict[int, BenchmarkScore]:
-        """Return the mean accuracy over the perturbations that have a severity."""
         space = self.estimator.space
         ids = np.concatenate([self.ids[name] for name in self.main])
         severity = space.columns_of(space.matrix(ids))["severity"]

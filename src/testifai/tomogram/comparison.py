@@ -71,7 +71,6 @@ class RegionDifference:
 
     @property
     def left_out(self) -> int:
-        """Selected tests that are only predicted in at least one of the runs."""
         return self.tests - self.compared
 
     @property
@@ -298,7 +297,6 @@ class _SharedTests:
         return np.where(self.paired, (self.counts[:, 5] - self.counts[:, 4]) / self.counts[:, 0], rate_b - rate_a)
 
     def differences(self) -> tuple[Difference, ...]:
-        """Return a record of each test, with verdicts that are valid together."""
         adjusted, difference = holm(self.p), self.difference
         significant = adjusted <= 1 - CONFIDENCE
         cases = [(self.low == 0) & (self.high == 0), significant & (difference > 0), significant & (difference < 0)]
@@ -383,9 +381,8 @@ def _count(
 def _half_width(moved: Floats, reach: Floats) -> float:
     """Half-width h from the inputs' influences: h² = z²(variance + h·m), the form of Wilson's interval.
 
-    m is the influence of a typical input that matters. A mean with an error of h, because inputs that matter are rare
-    and were sampled too seldom, has h·m more variance than observed. For single passes this is Wilson's bound for rare
-    events; without any observed difference it is one input's largest possible influence.
+    m is the influence of a typical input that matters: if such inputs are rare, the variance is underestimated. For
+    single passes this is Wilson's bound for rare events; without any difference it is one input's largest influence.
     """
     variance = float(np.square(moved).sum())
     size = float((np.abs(moved) ** 3).sum()) / variance if variance > 0 else float(reach.max())

@@ -99,7 +99,6 @@ class Estimator:
 
     @cached_property
     def measured(self) -> int:
-        """Number of tests whose estimates are based on their own trials alone."""
         _, trials = self.outcomes.counts(self.measured_ids)
         return int(np.count_nonzero(self.alone(self.measured_ids, trials, self.outcomes.inputs)))
 
@@ -164,10 +163,7 @@ class Estimator:
         return RateTable(estimate, low, high, passes, trials, alone)
 
     def alone(self, ids: Ids, trials: Ids, inputs: int) -> Bools:
-        """Return which estimates are based on the tests' own trials alone.
-
-        Under a pooling surrogate these are the estimates of tests tried on all inputs, and of the clean test.
-        """
+        """Under a pooling surrogate: tests tried on all inputs, and the clean test."""
         if not self.pooled:
             return np.asarray(trials > 0)
         return np.asarray((trials == inputs) | ((ids == 0) & (trials > 0) & self._clean_alone))
@@ -189,7 +185,6 @@ class Estimator:
         )
 
     def fitted(self, among: Bits | None = None) -> Surrogate | None:
-        """Return the surrogate fitted on all inputs or a part of them; None without one or without trials."""
         if not len(self.measured_ids):
             return None
         key = None if among is None else among.tobytes()
@@ -264,7 +259,5 @@ class Estimator:
 
 @runtime_checkable
 class Estimated(Protocol):
-    """A run with estimates, such as a tomogram."""
-
     @property
     def estimator(self) -> Estimator: ...

@@ -49,7 +49,6 @@ def analyse(tomogram: Tomogram, seed: int = 0, draws: int = DRAWS) -> PairTests:
 
 
 def lines(result: PairTests) -> list[str]:
-    """Return the result as text: the matrix, a line per pair, and whether products will mislead."""
     return [*_matrix_lines(result), "", *_pair_lines(result), "", *_explanation(result), *warnings(result)]
 
 
@@ -111,7 +110,7 @@ MOST_PAIRS = 15  # pairs of axes, with two queries each
 
 @dataclass(frozen=True)
 class Precedence(PlainRecord):
-    """Two perturbations whose rate over all tests with both is higher if the first one is applied first."""
+    """Two perturbations whose rate is higher if the first one is applied first."""
 
     first: str
     second: str

@@ -25,8 +25,6 @@ class Limit:
 
 @dataclass(frozen=True)
 class Plausible:
-    """A test whose quality is among the nearest to a value."""
-
     value: float
     configuration: int
     quality: float

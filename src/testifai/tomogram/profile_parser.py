@@ -23,8 +23,6 @@ MOST_CELLS = 5_000_000  # numbers in one table
 
 @dataclass(frozen=True)
 class Domain:
-    """The states of a named variable, and other words for them."""
-
     states: tuple[State, ...]
     words: Mapping[str, State]
 
@@ -299,8 +297,6 @@ class Profile:
 
 @dataclass(frozen=True)
 class Known:
-    """A profile's variables, parents before children."""
-
     variables: tuple[Variable, ...]
     properties: tuple[str, ...]
 
@@ -323,10 +319,7 @@ class Known:
     def joint(
         self, names: Sequence[str], given: RecordLike | None = None, among: Mapping[str, NDArray[np.intp]] | None = None
     ) -> Floats:
-        """Return the joint probability of each combination of these variables' states and the evidence `given`.
-
-        `among` limits variables to some positions, in the result too.
-        """
+        """Return the joint probability of states and evidence; `among` limits variables to some positions."""
         among = among or {}
         evidence = {name: self.variable(name).number(state) for name, state in (given or {}).items()}
         needed = self._ancestors([*names, *evidence])

@@ -65,7 +65,6 @@ class QueryEngine:
         return replace(answer, low=min(low, answer.low), high=max(high, answer.high))
 
     def own_inputs(self, expression: str, inputs: str | None = None) -> int:
-        """Return how many different inputs were tried on all tests of a region, or on a random draw of them."""
         return self._regions.own_inputs(self.sample(expression), self.input_bits(inputs))
 
     def by_class(self) -> Answers[str]:
@@ -111,7 +110,6 @@ class QueryEngine:
         return selected
 
     def selection(self, expression: str) -> Selection:
-        """Return the tests that an expression selects in a space of any size; selecting none is an error."""
         compiled = self._compiled(expression)
         found = Selection(self.estimator.space, compiled)
         if not found.count:
@@ -119,7 +117,6 @@ class QueryEngine:
         return found
 
     def sample(self, expression: str) -> TestSample:
-        """Return the tests that an expression selects, or a sample of them if the space is not listed."""
         if self.estimator.space.listed:
             return TestSample.all_of(np.flatnonzero(self.select(expression)))
         return self._some_of(self.selection(expression), DRAWN)

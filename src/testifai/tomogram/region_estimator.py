@@ -36,8 +36,6 @@ MOST_TESTS = 300  # tests drawn of a region for such evidence
 
 @dataclass(frozen=True)
 class RawMean(PlainRecord):
-    """The mean rate over the measured tests of a region; NaN without any."""
-
     estimate: float
     low: float
     high: float
@@ -85,8 +83,6 @@ def raw_mean(
 
 @dataclass(frozen=True)
 class TestSample:
-    """The tests of a region: the ids of all of them, or of a random sample."""
-
     __test__ = False  # pytest: not a test class
 
     ids: Ids = field(repr=False)
@@ -145,10 +141,7 @@ class RegionEstimator:
         return self._assembled(sample, view, (low, high), base, measured, others)
 
     def answers_by_sample(self, parts: Sequence[Selection]) -> list[Answer]:
-        """Return the means over regions of a space with more tests than are listed.
-
-        They share the sample of the whole space; a region with too few of its tests has a separate sample.
-        """
+        """Return the means over regions, from the sample of the whole space or, if it has too few, from their own."""
         estimator = self.estimator
         ids, seen = estimator.sample
         rows, seed = estimator.space.matrix(ids), estimator.settings.seed
@@ -244,7 +237,6 @@ class RegionEstimator:
     def _rates(
         self, sample: TestSample, among: Bits | None, confidence: float, *, anytime: bool
     ) -> tuple[RateTable, RateTable]:
-        """Estimates of the sampled tests, and of the clean test, from which the drop is measured."""
         estimator, ids = self.estimator, np.concatenate([[0], sample.ids])
         usual = estimator.space.listed and among is None and confidence == 0.95 and not anytime
         # A pooling surrogate keeps what it predicts: of a large space, only what is needed is predicted.

@@ -45,8 +45,6 @@ class RegionAnswer:
 
 @dataclass(frozen=True)
 class RegionSearch:
-    """Regions that a search found, the number of regions searched, and the most axes with a condition."""
-
     regions: tuple[RegionAnswer, ...]
     searched: int
     most_axes: int = MOST_AXES
@@ -165,7 +163,6 @@ def _ranges(levels: int) -> Ranges:
 
 
 def _best_first(space: Space, ranges: Sequence[Ranges], qualities: Mapping[Chosen, Floats]) -> Iterator[str]:
-    """The queries of regions below the mean, the best first; of equals, those with fewer conditions."""
     quality = np.concatenate([one.reshape(-1) for one in qualities.values()])
     starts = np.cumsum([0, *(one.size for one in qualities.values())])
     boxes = list(qualities.items())

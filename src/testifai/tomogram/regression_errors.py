@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Distance:
-    """Mean over some tests of the errors in their own trials."""
-
     absolute: float
     squared: float
     tests: int
@@ -30,7 +28,6 @@ class Distance:
 
 
 def distance(tomogram: Tomogram, expression: str) -> Distance | None:
-    """Return the errors over the measured tests that a query selects; None if none is known."""
     oracle = (tomogram.provenance.get(keys.IDENTITY) or {}).get("oracle")
     outcomes, ids = tomogram.outcomes, tomogram.estimator.measured_ids
     named = oracle if isinstance(oracle, dict) else {}

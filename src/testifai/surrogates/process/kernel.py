@@ -116,7 +116,6 @@ class AxisKernel:
         return self.scale * self.matrix
 
     def gradient(self, outer: Floats) -> Floats:
-        """Return the derivative by the axis's parameters, given that by K_j."""
         n, trace = len(self.raw), float(np.trace(self.raw))
         by_raw = n / trace * outer - n / trace**2 * float((outer * self.raw).sum()) * np.eye(n)
         by_value = _centre(by_raw)
@@ -180,7 +179,6 @@ class Prior:
         return drawn if self.sequences is None else self.sequences.drawn(drawn, random)
 
     def density(self, parameters: Floats) -> tuple[float, Floats]:
-        """Return the logarithm of the parameters' prior density, up to a constant, and its gradient."""
         z = (parameters - self.mean) / self.sd
         return -0.5 * float(z @ z), -z / self.sd
 
@@ -236,7 +234,6 @@ class Prior:
         return total
 
     def _by_pairs(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
-        """Return the same as `_surface`, for chunks of rows that fit into the processor's cache."""
         smooth, rough = self.weights(parameters)
         axes = zip(self.active, self.axes(parameters), strict=True)
         tables = [kernel.scale * kernel.matrix[:, columns[:, j]] for j, kernel in axes]
@@ -320,7 +317,6 @@ class _Half:
 
 
 def _all_products(first: _Half, second: _Half, terms: Sequence[tuple[Floats, Floats]]) -> Floats:
-    """Return the sum over terms of products of tables, by a matrix product for each column."""
     left, right = (
         np.array([tables[side][:, half.column_at.ravel()] for tables in terms]).transpose(2, 1, 0)
         for side, half in enumerate((first, second))
@@ -351,10 +347,7 @@ def _centre(matrix: Floats) -> Floats:
 
 
 class Sequences:
-    """The covariance due to the order of application, given the logarithms of the q_j, of m and of r.
-
-    Configurations are rows of levels, by their places on the axes, and of the places at which these are applied.
-    """
+    """The covariance due to the order of application, given the logarithms of the q_j, of m and of r."""
 
     def __init__(self, levels: Sequence[ArrayLike], active: Sequence[int]) -> None:
         self._axes, self._active = len(levels), list(active)
@@ -374,7 +367,6 @@ class Sequences:
         return np.asarray(np.exp(parameters[self._scales].sum(axis=1)))
 
     def typical(self, parameters: Floats) -> Floats:
-        """Return the mean variance that each feature adds to configurations with both axes on."""
         means = [(self._roots[j][1:] ** 2).mean(axis=0) for j in self._active]
         products = [np.multiply.outer(means[a], means[b]).ravel() for a, b in self._pairs]
         return np.asarray(self.variances(parameters) * np.concatenate([np.empty(0), *products]))

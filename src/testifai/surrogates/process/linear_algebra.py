@@ -19,12 +19,10 @@ def chunks(rows: int) -> Iterator[slice]:
 
 
 def cholesky(covariance: Floats) -> Floats:
-    """Return the lower Cholesky factor; the covariance may be overwritten."""
     return np.asarray(scipy.linalg.cholesky(covariance, lower=True, overwrite_a=True, check_finite=False))
 
 
 def solve(factor: Floats, values: Floats) -> Floats:
-    """Return the inverse covariance times values, from the lower Cholesky factor."""
     return np.asarray(scipy.linalg.cho_solve((factor, True), values, check_finite=False))
 
 

@@ -63,7 +63,6 @@ class Effects:
             self._ordered_sd = np.sqrt(self._sequences.variances(scales)[self._ordered])
 
     def __call__(self, places: Ints) -> Floats:
-        """Return each effect at configurations, times its standard deviation: a row for a configuration."""
         parts = [np.full((len(places), 1), math.sqrt(CONSTANT))]
         lifted = [vectors[places[:, j]] for j, vectors in zip(self._active, self._vectors, strict=True)]
         table = np.concatenate(lifted, axis=1) if lifted else np.empty((len(places), 0))
@@ -98,8 +97,6 @@ class SeenTests:
 
 
 class LowRankPosterior:
-    """The posterior of all weights, of the tests' remainders, and of configurations that were not tried."""
-
     def __init__(self, prior: Prior, parameters: Floats, seen: SeenTests, level: float) -> None:
         self._prior, self._parameters, self._level, self._seen = prior, parameters, level, seen
         self._effects = Effects(prior, parameters)

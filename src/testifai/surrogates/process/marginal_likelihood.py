@@ -249,10 +249,7 @@ def unwidened(places: Ints, tried: Bools) -> Floats:
 
 
 class Widening:
-    """The factor on the variance of configurations because parameters are uncertain.
-
-    It depends on their places and on which of them have trials. Parameters are sampled on first use.
-    """
+    """The factor on the variance of configurations, tried or not, because parameters are uncertain."""
 
     def __init__(
         self, problem: Problem, mode: Floats, seed: int, cache: FitCache | None = None, name: str = ""
@@ -292,7 +289,6 @@ def draws(problem: Problem, mode: Floats, seed: int) -> list[Floats]:
     random = np.random.default_rng(seed)
 
     def density(z: Floats) -> float:
-        """Return the log posterior density, relative to the normal one."""
         parameters = mode + turn @ z
         return problem.value(parameters) + prior.density(parameters)[0] + 0.5 * float(z @ z)
 
@@ -321,7 +317,6 @@ def _step(
 
 
 def _spread(problem: Problem, mode: Floats) -> Floats:
-    """Return a root of the posterior's covariance at the mode, in units of the parameters' prior sd."""
     sd, count = problem.prior.sd, len(mode)
     curvature = np.zeros((count, count))
     for row, step in enumerate(np.diag(STEP * sd)):
@@ -392,7 +387,7 @@ class ValueSurface:
         """Return the root mean square of standardised residuals of groups of values, each predicted from the others.
 
         Residuals are M w with M the inverse of a group's block of the inverse covariance, and M is their covariance
-        (Rasmussen and Williams 2006, section 5.4.2, for blocks); 1 if there is no group.
+        (Rasmussen and Williams 2006, section 5.4.2, for blocks).
         """
         factor, weights = self._solved
         precision = solve(factor, np.eye(len(factor)))

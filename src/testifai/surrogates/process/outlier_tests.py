@@ -115,10 +115,7 @@ class OutlierTests:
 def find_outliers(
     predicted: Floats, spread: Floats, passes: Floats, trials: Floats, inputs: Floats | float
 ) -> OutlierTests:
-    """Compare each test's trials with the prediction by all others, which has variance `spread`.
-
-    Variances are for the rate on this many inputs: 0 if all of them were tried.
-    """
+    """Compare each test's trials with the prediction by all others, which has variance `spread`."""
     noise = 0.25 / trials
     surprise = np.arcsin(np.sqrt((passes + 0.375) / (trials + 0.75))) - predicted  # Anscombe 1948
     narrow, wide = spread + noise, spread + noise + OFF**2

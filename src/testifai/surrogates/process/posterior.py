@@ -127,11 +127,7 @@ class SurfacePart:
         return reference + means, self._sd**2 / information.trials
 
     def condition(self, kernel: Floats, shared: Floats | float, off: Floats | float = 0.0) -> None:
-        """Prepare for the posterior.
-
-        `shared` is the covariance of the means over all inputs, `off` the variance of single tests' deviations from
-        the surface.
-        """
+        """`shared` is the covariance of the means over all inputs, `off` the variance of tests off the surface."""
         self._off = off
         covariance = kernel + self.noise + np.diag(np.broadcast_to(off, len(kernel)))
         factor, failed = scipy.linalg.lapack.dpotrf(covariance, lower=1, clean=1)
@@ -266,7 +262,6 @@ class DeviatingPart(SurfacePart):
         return prior - self._explained(rows)[1] @ self._explained(columns)[1].T
 
     def _explained(self, places: Ints) -> tuple[Floats, Floats]:
-        """Return the same as `_explain`, cached for the tests and for the last configurations."""
         if places is self._own[0]:
             return self._own[1]
         if places is not self._last[0]:
@@ -282,10 +277,7 @@ class DeviatingPart(SurfacePart):
 
 
 class Growth:
-    """Factors by which the variances of a surface grow, by its curvature relative to the mean at some tests.
-
-    `sizes` are the numbers of levels of the axes, none if the surface is not on a grid: then nothing grows.
-    """
+    """Factors by which the variances of a surface grow with its curvature, relative to some tests; 1 off a grid."""
 
     def __init__(self, surface: Callable[[Ints], Floats], tests: Ints, sizes: Sequence[int]) -> None:
         self._surface, self._tests, self._sizes = surface, tests, sizes

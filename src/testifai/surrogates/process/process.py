@@ -278,7 +278,6 @@ class Process(PoolingSurrogate):
         return SameInput.of(self._cache("same input", 2 + sum(sizes) - len(sizes), find), sizes)
 
     def _condition(self, eta: Floats, *, learn: bool) -> None:
-        """Prepare the posterior of every part; with `learn`, learn the parameters first."""
         size = self._numbered.size
         self._kept = np.full((2, size), np.nan) if size <= LISTED else None
         self._on_grid = self._kept is not None and not self.prior_.ordered

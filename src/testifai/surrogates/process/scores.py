@@ -33,8 +33,6 @@ LOCATION, SPREAD = 2 * np.pi, 0.6
 
 @dataclass(frozen=True)
 class ScoreFit:
-    """The part of trials and tests that values explain."""
-
     reference: Floats  # eta of each test by its values
     deviations: Floats  # f of each trial
     scale: float  # variance of f, relative to what normal values would have
