@@ -22,9 +22,8 @@ class Balanced(Strategy):
     """Equally many inputs for every test, each input under several tests, all inputs about equally often.
 
     The clean test comes first and gets more (`clean_trials`). The others in random order take consecutive blocks of
-    successive permutations of a pool of inputs. Outcomes of one input under neighbouring configurations are
-    correlated, so using it again helps, but too few different inputs at a small budget hurt. A remainder of the budget
-    buys one input each for a random part of the tests. The inputs are fixed beforehand: stopping rules have no effect.
+    permutations of a pool of inputs: outcomes of one input under neighbouring configurations are correlated, so using
+    it again helps, but too few different inputs hurt. The inputs are fixed beforehand: stopping rules have no effect.
     """
 
     name = "balanced"
@@ -107,8 +106,7 @@ def _affordable(progress: Progress) -> int:
             f"strategy: balanced would run {min(tests, progress.budget or tests):,} tests (at most {MOST_TESTS:,}); "
             f"choose fewer severities, or a budget of at most {MOST_TESTS:,}"
         )
-    everything = tests * progress.inputs
-    return everything if progress.budget is None else min(everything, progress.budget)
+    return progress.affordable(tests * progress.inputs)
 
 
 def _missing(outcomes: Outcomes, test: int, block: Places, *, exactly: bool) -> Places:

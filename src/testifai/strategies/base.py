@@ -44,6 +44,9 @@ class Progress:
     def inputs(self) -> int:
         return self.outcomes.inputs
 
+    def affordable(self, inferences: int) -> int:
+        return inferences if self.budget is None else min(inferences, self.budget)
+
     def counted(self, outcomes: Outcomes) -> Outcomes:
         return ScoredOutcomes.of(outcomes) if self.scored else outcomes
 
@@ -75,8 +78,7 @@ class Strategy(ABC):
 
     def expected(self, progress: Progress) -> int:
         """Return the largest number of inferences of the whole run: by default all, or the budget."""
-        everything = progress.space.size * progress.inputs
-        return everything if progress.budget is None else min(everything, progress.budget)
+        return progress.affordable(progress.space.size * progress.inputs)
 
     def expected_cost(self, progress: Progress, known: Outcomes, surrogate: Surrogate) -> ExpectedCost:
         """Return the cost of the run if its first round came out as `known`, on which the surrogate was fitted."""
@@ -102,8 +104,7 @@ class FixedTests(Strategy):
         """Return the configurations to run, the clean one first."""
 
     def expected(self, progress: Progress) -> int:
-        everything = len(self.tests(progress)) * progress.inputs
-        return everything if progress.budget is None else min(everything, progress.budget)
+        return progress.affordable(len(self.tests(progress)) * progress.inputs)
 
     def propose(self, progress: Progress) -> Work | None:
         tests = self.tests(progress)

@@ -87,8 +87,8 @@ def by_weight(
 ) -> Ids:
     """Sample different tests, none of those taken (by order).
 
-    Without `weights`, every test has the same probability, but in a space too large to list half are of equal shares of
-    all orders: low and middle orders would not be sampled at all.
+    Without `weights`, every test is equally probable, but in a space too large to list half are of equal shares of all
+    orders: low and middle orders would not be sampled at all.
     """
     weights = weights or ("tests" if space.listed else "mixed")
     taken = [*taken, *[np.empty(0, np.int64)] * (len(space.axes) + 1 - len(taken))]

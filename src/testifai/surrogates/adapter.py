@@ -62,8 +62,7 @@ class Forest(Classifier):
     name = "forest"
 
     def __init__(self, trees: int = 100, seed: int = 0) -> None:
-        self.trees = trees
-        self.seed = seed
+        self.trees, self.seed = trees, seed
 
     def unfitted(self) -> Any:
         from sklearn.ensemble import RandomForestClassifier

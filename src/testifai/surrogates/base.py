@@ -34,11 +34,8 @@ def drawn_from(
         return found
     estimate, low, high = found
     drawn = half_widths(confidence) * spread**0.5
-    return (
-        estimate,
-        max(estimate - math.hypot(estimate - low, drawn), 0),
-        min(estimate + math.hypot(high - estimate, drawn), 1),
-    )
+    below, above = math.hypot(estimate - low, drawn), math.hypot(high - estimate, drawn)
+    return estimate, max(estimate - below, 0), min(estimate + above, 1)
 
 
 def are_numbered(rows: NDArray[np.int64]) -> bool:
@@ -131,8 +128,7 @@ class PlainSurrogate(Surrogate):
     plain_only = True
 
     def __init__(self, levels: Sequence[Sequence[int]] | None = None, seed: int = 0) -> None:
-        self.levels = levels
-        self.seed = seed
+        self.levels, self.seed = levels, seed
 
 
 class PoolingSurrogate(Surrogate):

@@ -165,19 +165,12 @@ class BayesNet(PlainSurrogate):
     """Noisy-AND: correct = survives_0 and survives_i for each axis i and survives_ij for each pair of axes.
 
     Each is a hidden variable given its one or two severities, so the pass rate is the product of their probabilities
-    (causal independence: Heckerman and Breese, IEEE Trans. SMC-A 26 (1996) 826-831). The most probable probabilities
-    are learned from the counts of tests of all orders by expectation maximisation, under a Dirichlet prior. Severities
-    of an axis with many are binned. Unseen severities are interpolated; unseen pairs have the mean interaction of their
-    axes.
+    (causal independence: Heckerman and Breese, IEEE Trans. SMC-A 26 (1996) 826-831). They are learned from tests of all
+    orders by expectation maximisation, under a Dirichlet prior. Severities of an axis with many are binned. Unseen
+    severities are interpolated; unseen pairs have the mean interaction of their axes.
 
-    Unlike products of measured rates it needs no particular tests. Variances are those of the learned probabilities
-    (with single outcomes they account for shared inputs) and of the model's misfit; for orders 3 and more, if none was
-    measured, it is estimated from pairs.
-
-    >>> sigmas = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]
-    >>> model = BayesNet().fit(sigmas, passes=[1000, 800, 800, 500, 500, 400, 400], trials=[1000] * 7)
-    >>> model.predict([[1, 1, 1]])[0].round(2).tolist()
-    [0.25]
+    Variances are those of the learned probabilities (with single outcomes they account for shared inputs) and of the
+    model's misfit; for orders 3 and more, if none was measured, it is estimated from pairs.
     """
 
     name = "bayes_net"
@@ -230,9 +223,8 @@ class BayesNet(PlainSurrogate):
     def _learn_misfit(self, rows: Ints, cells: Ints, won: Floats, tried: Floats) -> tuple[float, float]:
         """Return the misfit of log rates: the variance of any test, and the reach of three-way terms.
 
-        The first is estimated from tests that the others predict: a residual e with leverage h would be e / (1 - h)
-        without the test itself. The second is needed if no such test has order 3 or more: it is relative to two-way
-        terms, as these are to one-way terms.
+        A residual e with leverage h would be e / (1 - h) without the test itself. The reach is relative to two-way
+        terms, as these are to one-way terms, and needed if no predicted test has order 3 or more.
         """
         orders, rate = np.count_nonzero(rows, axis=1), np.minimum(self._rates(cells), 1 - 1e-9)
         known = _quadratic(self.structure_.design(cells), self._spread)

@@ -37,9 +37,7 @@ class Independence(PlainSurrogate):
         draws: int = DRAWS,
     ) -> None:
         super().__init__(levels, seed)
-        self.alpha = alpha
-        self.plain = plain
-        self.draws = draws
+        self.alpha, self.plain, self.draws = alpha, plain, draws
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
         self.measured_ = LogRates.of(self.name, self.levels, features, passes, trials, single)

@@ -189,18 +189,11 @@ class Answer:
 
 
 class Answers(dict[Key, Answer], Generic[Key]):
-    """Answers by the value of a column, such as the order: a dictionary that prints as a table.
-
-    >>> Answers({0: Answer(0.9, 0.8, 0.95, 0, 1, 1, 0, ()), 1: Answer(0.5, 0.4, 0.6, -0.4, 3, 0, 3, ())}, "order")
-    order  robustness  95 % interval  tests  measured
-        0       0.900  0.800 … 0.950      1         1
-        1       0.500  0.400 … 0.600      3         0
-    """
+    """Answers by the value of a column, such as the order: a dictionary that prints as a table."""
 
     def __init__(self, answers: Mapping[Key, Answer], by: str = "", quantity: str = "robustness") -> None:
         super().__init__(answers)
-        self.by = by
-        self.quantity = quantity
+        self.by, self.quantity = by, quantity
 
     def __repr__(self) -> str:
         rows = [

@@ -123,11 +123,10 @@ class Precedence(PlainRecord):
 
 
 def precedences(tomogram: Tomogram) -> list[Precedence] | None:
-    """Return the pairs whose order makes a difference beyond the noise, the largest first; None if it is not tested.
+    """Return the pairs whose order makes a difference beyond the noise, the largest first; None if not tested.
 
-    It is tested in order-sensitive spaces that are listed and have few pairs, if answers have intervals. At most 5 % of
-    the runs in which no order matters have any such pair: the intervals are valid together, and the errors of the two
-    answers, although partly the same, count as independent.
+    At most 5 % of the runs in which no order matters have any such pair: the intervals are valid together, and the
+    errors of the two answers count as independent.
     """
     pairs = list(itertools.combinations(tomogram.space.sequenced, 2))
     if not tomogram.space.listed or not 0 < len(pairs) <= MOST_PAIRS:

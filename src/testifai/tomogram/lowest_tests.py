@@ -50,7 +50,10 @@ def selected_tests(
 
 
 def lowest_tests(estimator: Estimator, count: int, chosen: Mask | None = None) -> tuple[Ids, RateTable]:
-    """Among a sample and the tests tried if not all are listed; without unknown estimates."""
+    """Return the tests with the lowest known estimates, lowest first.
+
+    In a space with more tests than are listed, a sample and the tests that were tried are considered.
+    """
     ids, found = selected_tests(estimator, chosen)
     if not estimator.space.listed:
         tried = estimator.measured_ids

@@ -319,7 +319,7 @@ class Known:
     def joint(
         self, names: Sequence[str], given: RecordLike | None = None, among: Mapping[str, NDArray[np.intp]] | None = None
     ) -> Floats:
-        """Return the joint probability of states and evidence; `among` limits variables to some positions."""
+        """Return the joint probability of states and the evidence; `among` limits variables to some positions."""
         among = among or {}
         evidence = {name: self.variable(name).number(state) for name, state in (given or {}).items()}
         needed = self._ancestors([*names, *evidence])
@@ -341,10 +341,7 @@ class Known:
     def draw(
         self, names: Sequence[str], count: int, generator: np.random.Generator, given: RecordLike | None = None
     ) -> NDArray[np.intp]:
-        """Return draws of the states of these variables under the evidence `given`, a row each, as positions.
-
-        Draws that contradict the evidence are rejected, so it must not be too rare.
-        """
+        """Return draws of these variables' states as positions; those that contradict the evidence are rejected."""
         evidence = {name: self.variable(name).number(state) for name, state in (given or {}).items()}
         kept: list[NDArray[np.intp]] = []
         for _ in range(MOST_TURNS):

@@ -52,11 +52,10 @@ def raw_mean(
     finite: bool = True,
     of: int = 0,
 ) -> RawMean:
-    """Return the mean raw pass rate of these configurations, on all inputs or on those whose bit is set in `among`.
+    """Return the mean raw pass rate of these configurations, on all inputs or those whose bit is set in `among`.
 
     If they are a random draw of `of` tests, the interval is for the mean over all of these. It assumes nothing about
-    the surface or the dependence of tests (`statistics.clustered`): wider than a surrogate's, and always valid. With
-    `finite` it is for the rate on the inputs at hand, otherwise for new inputs like them.
+    the surface or the dependence of tests. With `finite` it is for the inputs at hand, otherwise for new ones.
     """
     number("confidence", confidence, above=0, below=1)
     asked = np.unique(np.fromiter(ids, np.int64))

@@ -66,8 +66,8 @@ class LeftOut:
 class HeldBack:
     """Trials on inputs that the surrogate did not see, compared with their prediction.
 
-    `spread` is the mean square of the differences, each in standard deviations: 1 if the intervals are right.
-    `scatter` is the variance of such a square by chance alone: 2 for normal numbers, more for rare failures.
+    `spread` is the mean square of the standardised differences: 1 if the intervals are right. `scatter` is the variance
+    of such a square by chance: 2 for normal numbers, more for rare failures.
     """
 
     tests: int

@@ -210,9 +210,8 @@ class Prior:
     def _surface(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
         """Return the covariance due to severities.
 
-        Axes are split into two halves, e_o = sum_i e_i(first half) e_(o-i)(second half). A half has few different
-        configurations, so that only a few large arrays are made, or one if rows are most products of halves, as on a
-        grid. With many axes, halves have many configurations too, and pairs of configurations are faster.
+        Axes are split into two halves, e_o = sum_i e_i(first half) e_(o-i)(second half), which have few different
+        configurations: only a few large arrays are made. With many axes, pairs of configurations are faster.
         """
         if len(self.active) >= MANY_AXES:
             return self._by_pairs(parameters, rows, columns)

@@ -97,9 +97,9 @@ def maximise(prior: Prior, problem: Problem, start: Floats, steps: int) -> Float
 class CompleteGrid:
     """Values on the complete grid, in the order of the configurations: O(number of tests) per evaluation.
 
-    All terms of the prior have the Kronecker product of the axes' eigenvectors as eigenvectors, so that the values'
-    coefficients in that basis are independent. Noise makes them dependent unless it is homoscedastic and independent;
-    it counts with its mean variance within each set of axes: a composite likelihood, right on average.
+    The values' coefficients in the prior's eigenvectors are independent. Noise makes them dependent unless it is
+    homoscedastic and independent; it counts with its mean variance within each set of axes: a composite likelihood,
+    right on average.
     """
 
     def __init__(self, prior: Prior, values: Floats, noise: Floats) -> None:

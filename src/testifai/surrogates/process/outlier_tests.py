@@ -53,11 +53,10 @@ def values_at(eta: Floats, passes: Floats, trials: Floats) -> tuple[Floats, Floa
 def sketch(
     levels: Sequence[Sequence[int]], features: NDArray[np.int64], passes: Ints, trials: Ints
 ) -> tuple[Floats, Floats] | None:
-    """Return the rate of each test and the variance of its error if all tests of a grid have similar trials; else None.
+    """Return the rate and error variance of each test if all tests of a grid have similar trials; else None.
 
-    The prior's eigenvectors are then those of the whole problem, and no matrix of tests is made: a hundredth of the
-    time of a fit of the process. The sketch suffices to plan further trials; it ignores that tests share inputs, that
-    the prior's parameters are uncertain and that single tests may be off the surface.
+    No matrix of tests is made: a hundredth of the time of a fit. The sketch ignores that tests share inputs, that the
+    prior's parameters are uncertain and that single tests may be off the surface.
     """
     prior = Prior([sorted(axis) for axis in levels])
     places = prior.places(features)

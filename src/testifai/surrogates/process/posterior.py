@@ -73,19 +73,16 @@ class SurfacePart:
 
     def kernel(self, rows: Ints, columns: Ints) -> Floats:
         kernel = self.prior.kernel(self.parameters, rows, columns)
-        return kernel + self.near(rows) @ self.near(columns).T if self._near_clean else kernel
+        return kernel + self.prior.near_clean(rows) @ self.prior.near_clean(columns).T if self._near_clean else kernel
 
     def own_variance(self, places: Ints) -> Floats:
         variance = self.prior.variance(self.parameters, places)
-        return variance + (self.near(places) ** 2).sum(axis=1) if self._near_clean else variance
-
-    def near(self, places: Ints) -> Floats:
-        return self.prior.near_clean(places)
+        return variance + (self.prior.near_clean(places) ** 2).sum(axis=1) if self._near_clean else variance
 
     def times(self, weights: Floats) -> Floats:
         along = self.grid.times(self.parameters, weights)
         if self._near_clean:
-            near = self.near(np.indices(self.prior.sizes).reshape(len(self.prior.sizes), -1).T)
+            near = self.prior.near_clean(np.indices(self.prior.sizes).reshape(len(self.prior.sizes), -1).T)
             along += near @ (near.T @ weights)
         return along
 
@@ -115,10 +112,10 @@ class SurfacePart:
         return np.asarray(reference + self._sd * (self._unit @ score))
 
     def data(self, reference: Floats, deviations: Floats) -> tuple[Floats, Floats]:
-        """Return values to learn parameters from, with the covariance of their noise, or its variances if independent.
+        """Return values to learn parameters from, and their noise's covariance, or variances if independent.
 
-        The values are efficient if the correlation of trials is well known: if overestimated, it would make noise look
-        like surface. The variance of plain means does not depend on it.
+        If the correlation of trials is not well known, these are plain means: overestimated, it makes noise look like
+        surface.
         """
         information = self._information
         if information.sure:
@@ -183,10 +180,8 @@ class Deviation:
         yield same.astype(np.float64)
 
     def kernel(self, sizes: Floats, rows: Ints, columns: Ints) -> Floats:
-        total = np.zeros((len(rows), len(columns)))
-        for size, shape in zip(np.exp(sizes), self.shapes(rows, columns), strict=True):
-            total += size * shape
-        return total
+        shapes = zip(np.exp(sizes), self.shapes(rows, columns), strict=True)
+        return np.asarray(sum(size * shape for size, shape in shapes))
 
     def variance(self, sizes: Floats, rows: Ints) -> Floats:
         factors = [np.diag(self._tables[j])[rows[:, j]] for j in self._axes]

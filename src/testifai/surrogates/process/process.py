@@ -58,24 +58,20 @@ class Process(PoolingSurrogate):
     On the scale eta = arcsin sqrt(rate) a trial has variance 1/4 everywhere. The surface is the Gaussian process of
     `kernel` with the parameters of highest posterior density; the trials enter by Fisher scoring. With single outcomes,
     the fit accounts for inputs that tests share, and with `population` it predicts the rates on exactly the inputs at
-    hand: a test measured on all of them is known.
-
-    Bounds of single tests assume smoothness (`benchmarks/coverage.py` measures their coverage), but allow for uncertain
-    parameters and for single tests off the surface, as far as their own trials show it.
+    hand. Bounds assume smoothness (`benchmarks/coverage.py` measures their coverage), but allow for uncertain
+    parameters and for single tests off the surface.
 
     Single outcomes may be scores in 0..1, whose means are the rates; their dispersion is learned. Sums of scores
     without the single ones count as passes, which have the largest dispersion.
 
-    `levels` are the severities of each axis; None: those seen in `fit`. Rows of twice as many columns as levels also
-    contain the position at which each perturbation is applied, on which the surface then depends.
+    `levels` are the severities of each axis; None: those seen in `fit`. Rows of twice as many columns also contain the
+    position at which each perturbation is applied, on which the surface then depends.
     """
 
     name = "process"
 
     def __init__(self, levels: Sequence[Sequence[int]] | None = None, seed: int = 0, population: bool = True) -> None:
-        self.levels = levels
-        self.seed = seed
-        self.population = population
+        self.levels, self.seed, self.population = levels, seed, population
         self._recalled: FitCache | None = None  # for the next fit
         self._parts: Sequence[SurfacePart] = ()  # the surfaces that add up to eta
 

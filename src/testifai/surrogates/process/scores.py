@@ -71,8 +71,8 @@ def read_scores(single: Trials, eta: Floats, kernel: Floats, coefficients: Float
 def _scaled(values: Floats, passed: Bools) -> Floats:
     """Return values on a scale on which tests are about normal, higher for passes, the threshold at 0.
 
-    The scale is the mean of the clipped values and of their ranks as quantiles of the normal distribution. Neither
-    alone is as close to normal within tests: logits of confident models have long tails, and ranks have none.
+    The scale is the mean of clipped values and of normal quantiles of their ranks: logits of confident models have long
+    tails, and ranks have none.
     """
     _, at, count = np.unique(values, return_inverse=True, return_counts=True)
     ranks = scipy.special.ndtri((np.cumsum(count) - count / 2) / len(values))[at]
