@@ -55,7 +55,10 @@ def pool_size(budget: int, inputs: int, tests: int) -> int:
 
 
 def design(progress: Progress) -> tuple[Ids, list[Places]]:
-    """Return the tests in their random order, the clean one first, and the places of each one's inputs."""
+    """Return the tests in their random order, the clean one first, and the places of each one's inputs.
+
+    It depends only on the space, the number of inputs, the budget and the seed.
+    """
     budget, space = _affordable(progress), progress.space
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 2]))
     share = shares(progress, budget)

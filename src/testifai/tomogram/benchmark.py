@@ -74,7 +74,7 @@ class Benchmark:
     suite: str
     clean: BenchmarkScore
     accuracy: BenchmarkScore  # mean over perturbations and severities
-    worst: tuple[str, BenchmarkScore]
+    worst: tuple[str, BenchmarkScore]  # lowest mean accuracy; the interval allows for the choice among all
     perturbations: dict[str, BenchmarkScore]  # mean accuracy over severities, by axis, the published ones
     severities: dict[int, BenchmarkScore]  # mean accuracy over perturbations
     extra: BenchmarkScore | None  # mean over the suite's perturbations that are published separately

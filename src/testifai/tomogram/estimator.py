@@ -163,7 +163,7 @@ class Estimator:
         return RateTable(estimate, low, high, passes, trials, alone)
 
     def alone(self, ids: Ids, trials: Ids, inputs: int) -> Bools:
-        """Under a pooling surrogate: tests tried on all inputs, and the clean test."""
+        """Return which tests have their own estimate: if pooled, those tried on all inputs, and the clean test."""
         if not self.pooled:
             return np.asarray(trials > 0)
         return np.asarray((trials == inputs) | ((ids == 0) & (trials > 0) & self._clean_alone))
