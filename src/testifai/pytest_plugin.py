@@ -191,7 +191,7 @@ def _check(spec: Spec, folder: Path) -> None:
     from testifai.gates.runner import check_modules
     from testifai.gates.verdicts import naming
     from testifai.session import assembly
-    from testifai.strategies.tracked_tests import selections
+    from testifai.strategies.draws import selections
 
     check_modules(spec, folder)
     space = assembly.space(spec, folder)

@@ -8,7 +8,7 @@ from testifai.runs.outcomes import Outcomes
 from testifai.space import Space
 from testifai.strategies import Balanced, Progress
 from testifai.strategies.adaptive import Adaptive
-from testifai.strategies.clean import clean_trials, region_of
+from testifai.strategies.base import clean_trials, region_of
 from testifai.surrogates.process import Process
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, range(4))

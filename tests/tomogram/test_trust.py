@@ -16,8 +16,7 @@ from testifai.space import Space
 from testifai.strategies import Balanced, Ordered, Progress
 from testifai.surrogates import Forest
 from testifai.tomogram import EstimatorSettings, Tomogram
-from testifai.tomogram.trust import Trust, assess, keep, recall
-from testifai.tomogram.trust.assessment import Predicted, cover, square_variance, total_variance
+from testifai.tomogram.trust import Predicted, Trust, assess, cover, keep, recall, square_variance, total_variance
 
 KEEP = Perturbation("keep", lambda batch, parameter, rng: batch, [0, 1, 2, 3, 4, 5])
 CUBE = Space({"a": KEEP, "b": KEEP, "c": KEEP})
@@ -254,8 +253,8 @@ def test_many_tests_are_left_out_in_a_quick_fit_that_says_the_same(monkeypatch):
     """What is learned of some of the remaining tests and applied to all of them predicts as well, within noise."""
     tomogram = measured(CUBE, product, Balanced(), surrogate="process", budget=216 * 40)
     slow = assess(tomogram).left_out
-    monkeypatch.setattr("testifai.tomogram.trust.assessment.MANY", 100)
-    monkeypatch.setattr("testifai.tomogram.trust.assessment.LEARNED", 80)
+    monkeypatch.setattr("testifai.tomogram.trust.MANY", 100)
+    monkeypatch.setattr("testifai.tomogram.trust.LEARNED", 80)
     quick = assess(tomogram).left_out
     assert (slow.tests, quick.tests) == (86, 43)
     # A mean of 43 absolute errors, near normal, has a standard error of about 0.75 / sqrt(43) of it.
@@ -361,7 +360,7 @@ def test_what_was_kept_is_recalled_as_it_was(stored, monkeypatch):
     found = keep(stored, open_run(stored))
     assert found.lines()
     assert found == assess(open_run(stored))
-    monkeypatch.setattr("testifai.tomogram.trust.assessment.assess", forbidden)
+    monkeypatch.setattr("testifai.tomogram.trust.assess", forbidden)
     assert recall(open_run(stored)) == found
     assert keep(stored, open_run(stored)) == found
 
@@ -370,7 +369,7 @@ def test_a_read_only_file_is_recalled_from_too(stored, monkeypatch):
     found = keep(stored, open_run(stored))
     stored.chmod(0o444)
     stored.parent.chmod(0o555)
-    monkeypatch.setattr("testifai.tomogram.trust.assessment.assess", forbidden)
+    monkeypatch.setattr("testifai.tomogram.trust.assess", forbidden)
     try:
         assert recall(open_run(stored)) == found
     finally:
@@ -390,20 +389,20 @@ def test_what_is_kept_is_never_stale(stored, monkeypatch, change):
             swapped.load(other, 0, *((tried, passed) if other == test else tomogram.outcomes.bits(other)))
         tomogram = replace(tomogram, outcomes=swapped)
     elif change == "version":
-        monkeypatch.setattr("testifai.tomogram.trust.assessment.VERSION", "0.0.0")
+        monkeypatch.setattr("testifai.tomogram.trust.VERSION", "0.0.0")
     elif change == "method":
-        monkeypatch.setattr("testifai.tomogram.trust.assessment.METHOD", 0)
+        monkeypatch.setattr("testifai.tomogram.trust.METHOD", 0)
     elif change == "identity":
         tomogram = replace(tomogram, provenance={**tomogram.provenance, "identity": {"model": "another"}})
     else:
         changed = {change: {"surrogate": "pairwise", "seed": 7, "population": "data"}[change]}
         tomogram = replace(tomogram, settings=replace(tomogram.settings, **changed))
-    monkeypatch.setattr("testifai.tomogram.trust.assessment.assess", lambda tomogram: Trust(unknown="anew"))
+    monkeypatch.setattr("testifai.tomogram.trust.assess", lambda tomogram: Trust(unknown="anew"))
     assert recall(tomogram).unknown == "anew"
 
 
 def test_of_runs_that_predict_nothing_nothing_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("testifai.tomogram.trust.assessment.assess", forbidden)
+    monkeypatch.setattr("testifai.tomogram.trust.assess", forbidden)
     run = tmp_path / "run.db"
     found = scan(
         lambda x: np.zeros(len(x), int), (np.zeros((9, 1)), np.zeros(9, int)), CUBE, strategy="full", store=run

@@ -17,8 +17,7 @@ from testifai.spec.parsing import Gate, Spec
 from testifai.strategies.adaptive import FIRST, TARGET, Adaptive, Round, first_round, first_tests, fitted, risk
 from testifai.strategies.balanced import shares
 from testifai.strategies.base import Progress
-from testifai.strategies.draws import shared_out
-from testifai.strategies.tracked_tests import TrackedTests
+from testifai.strategies.draws import TrackedTests, shared_out
 from testifai.support.bits import unpack
 from testifai.support.types import Floats
 from testifai.tomogram.region_estimator import MOST_TESTS, NEEDED

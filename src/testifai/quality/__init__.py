@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from testifai.errors import InputError
-from testifai.quality.base import Measure, Reference, Score, adapt
-from testifai.quality.function import FunctionMeasure
+from testifai.quality.base import FunctionMeasure, Measure, Reference, Score, adapt
 from testifai.support.batches import Side
 from testifai.support.registry import Registry
 

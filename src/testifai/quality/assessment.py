@@ -22,8 +22,7 @@ from testifai.engine.subject import Subject
 from testifai.errors import InputError
 from testifai.models.base import Model
 from testifai.quality import resolve
-from testifai.quality.base import Measure, Reference
-from testifai.quality.function import FunctionMeasure
+from testifai.quality.base import FunctionMeasure, Measure, Reference
 from testifai.quality.predict import PREDICTORS, Scores, no_quality_in
 from testifai.runs import keys
 from testifai.runs.outcomes import Places
@@ -71,8 +70,6 @@ def plan(setting: Any, *, folder: str | Path = ".", side: Side = "both") -> Plan
 
 @dataclass(frozen=True, eq=False)
 class _Scoring:
-    """The job of an assessment: a test's score with its standard error, and the inferences of the model for it."""
-
     subject: Subject
     reference: Reference
     places: Places
@@ -89,8 +86,6 @@ class _Scoring:
 
 
 class Assessment:
-    """The quality scores of one session, in memory and in its run file."""
-
     def __init__(self, subject: Subject, plan: Plan, *, every_test: bool) -> None:
         if not subject.space.listed:
             raise no_quality_in(subject.space, "choose fewer axes or severities, or leave quality out")
@@ -102,7 +97,6 @@ class Assessment:
 
     @cached_property
     def wanted(self) -> Ids:
-        """The tests to measure, ascending: those of few perturbations and some others, or all."""
         space = self.subject.space
         low = np.array([space.id(sigma) for sigma in space.configurations(max_order=self.orders)], np.int64)
         rest = np.setdiff1d(np.arange(space.size), low)
@@ -112,11 +106,7 @@ class Assessment:
 
     @property
     def reserve(self) -> int:
-        """The part of the budget reserved for quality.
-
-        It includes every test's inputs, the clean ones, and these again for an interruption, after which they are
-        computed anew. It does not depend on interruptions, so that the rest of the budget does not either.
-        """
+        """The part of the budget for quality; the clean inputs count twice, as an interruption repeats them."""
         measure, sample = self.measure, self._sample()
         if not measure.uses_model:
             return 0
@@ -124,14 +114,12 @@ class Assessment:
         return 2 * clean + len(self.wanted) * each
 
     def describe(self) -> Record:
-        """Return plain data that identifies the measure."""
         return {**self.measure.describe(), "inputs": self._sample()}
 
     def scores(self) -> Scores:
         return _scores(self.subject.space, self._about, self.found, self.inferences, self.subject.seed)
 
     def attach(self, store: Store) -> None:
-        """Load the file's scores of the same measure."""
         self.found = {block: (float(row[0]), float(row[1])) for _, block, row in store.get_blocks(self._key)}
         self.inferences = store.get(self._key) or 0
         self._note(store)
@@ -143,7 +131,6 @@ class Assessment:
         interrupted: Callable[[], bool],
         progress: Callable[[int, int], None],
     ) -> None:
-        """Measure the missing scores; with a store, each is written at once."""
         wanted, subject = self.wanted, self.subject
         missing = np.setdiff1d(wanted, sorted(self.found))
         if not len(missing):

@@ -1,4 +1,4 @@
-"""What a quality measure is."""
+"""The base class of quality measures, and functions and other objects as measures."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from testifai.errors import InputError
 from testifai.models.base import Model
-from testifai.support.batches import Batch, take
+from testifai.models.python import PythonModel
+from testifai.support.batches import Batch, own_copy, take
 from testifai.support.registry import borrow
 from testifai.support.types import Floats, Record
-from testifai.support.validation import whole
+from testifai.support.validation import flag, whole
 
 
 class Score(NamedTuple):
@@ -64,7 +65,6 @@ class Measure(ABC):
 
 
 def draw(count: int, inputs: int, seed: int) -> NDArray[np.intp]:
-    """Sample `count` of the rows of `inputs` (or all), in an order that depends on the seed."""
     # The number separates this stream from others with the same seed.
     order = np.random.default_rng([seed, 0x9A11]).permutation(inputs)
     return order[:count].astype(np.intp)
@@ -73,6 +73,7 @@ def draw(count: int, inputs: int, seed: int) -> NDArray[np.intp]:
 SAMPLE = Measure.sample
 # A standard error needs at least two values.
 FEWEST = 2
+_GROUPS = 10  # of inputs, left out one at a time for the error of a single number
 
 
 Compare = Callable[[Batch], Floats]  # perturbed versions of all clean inputs to a value each
@@ -80,8 +81,6 @@ Compare = Callable[[Batch], Floats]  # perturbed versions of all clean inputs to
 
 @dataclass(frozen=True)
 class PerInputReference:
-    """The clean inputs of a measure with one value per input."""
-
     name: str
     rows: NDArray[np.intp]
     compare: Compare
@@ -108,7 +107,6 @@ class PerInputMeasure(Measure):
 
 
 def sample_of(name: str, clean: Batch, sample: int, seed: int) -> tuple[NDArray[np.intp], Batch]:
-    """Return random rows of the clean inputs, in ascending order, and these inputs."""
     if len(clean) < FEWEST:
         raise InputError(f"quality: {name} needs at least {FEWEST} inputs; there are {len(clean)}")
     rows = np.sort(draw(sample, len(clean), seed))
@@ -116,13 +114,11 @@ def sample_of(name: str, clean: Batch, sample: int, seed: int) -> tuple[NDArray[
 
 
 def check_count(name: str, perturbed: Batch, count: int) -> None:
-    """Raise InputError unless there are as many perturbed inputs as rows of the reference."""
     if len(perturbed) != count:
         raise InputError(f"quality: {name} was handed {len(perturbed)} perturbed inputs; its sample has {count}")
 
 
 def mean_score(name: str, values: Floats) -> Score:
-    """Return the mean of per-input values with its standard error."""
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
         raise InputError(f"quality: {name} is {values[row]} for input {row} of its sample; finite numbers are needed")
@@ -130,7 +126,6 @@ def mean_score(name: str, values: Floats) -> Score:
 
 
 def adapt(measure: Any) -> Measure | None:
-    """Return a measure, or adapt an object with its methods; None for anything else."""
     if isinstance(measure, Measure):
         return measure
     fits = hasattr(measure, "reference") and hasattr(measure, "describe") and not isinstance(measure, type)
@@ -152,3 +147,86 @@ class ForeignMeasure(Measure):
     def reference(self, clean: Batch, model: Model | None, *, seed: int) -> Reference:
         made: Reference = self.given.reference(clean, model, seed=seed)
         return made
+
+
+class FunctionMeasure(Measure):
+    """f(clean, perturbed), which returns a value for each input, or one number for all of them.
+
+    Larger values are better unless `higher_is_better` (here, or as an attribute of the function) is False. The error of
+    one number comes from leaving out a tenth of the inputs at a time, so the function is called eleven times per test.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        higher_is_better: bool | None = None,
+        sample: int = SAMPLE,
+    ) -> None:
+        described = PythonModel(function, name=name)
+        self.function, self.name, self._fingerprint = function, described.name, described.fingerprint
+        better = getattr(function, "higher_is_better", True) if higher_is_better is None else higher_is_better
+        self.higher_is_better = flag("quality: higher_is_better", better)
+        self.sample = whole("quality: sample", sample, least=FEWEST)
+
+    def describe(self) -> Record:
+        return {
+            "use": self.name,
+            "function": self._fingerprint,
+            "sample": self.sample,
+            "higher_is_better": self.higher_is_better,
+        }
+
+    def reference(self, clean: Batch, model: Model | None, *, seed: int) -> FunctionReference:
+        rows, chosen = sample_of(self.name, clean, self.sample, seed)
+        return FunctionReference(self.name, rows, self.function, chosen)
+
+
+@dataclass(frozen=True)
+class FunctionReference:
+    name: str
+    rows: NDArray[np.intp]
+    function: Callable[..., Any]
+    clean: Batch
+    inferences: int = 0
+
+    def score(self, perturbed: Batch) -> Score:
+        check_count(self.name, perturbed, len(self.rows))
+        values = self._values(self.clean, perturbed)
+        if values.ndim == 1:
+            return mean_score(self.name, values)
+        number, count = self._finite(values), len(self.rows)  # the error is that of the delete-a-group jackknife
+        groups = min(_GROUPS, count)
+        group = np.random.default_rng(0).permutation(count) % groups
+        left = np.empty(groups)
+        for each in range(groups):
+            kept = np.flatnonzero(group != each)
+            left[each] = self._finite(self._values(take(self.clean, kept), take(perturbed, kept)))
+        return Score(number, math.sqrt((groups - 1) * float(left.var())))
+
+    def _values(self, clean: Batch, perturbed: Batch) -> Floats:
+        try:
+            made = self.function(own_copy(clean), own_copy(perturbed))
+        except (InputError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            reason = " ".join(str(error).split())[:200]
+            raise InputError(f"quality: {self.name} failed: {type(error).__name__}: {reason}") from error
+        made = made.detach().cpu() if hasattr(made, "detach") else made
+        try:
+            values = np.asarray(made, dtype=np.float64)
+        except (ValueError, TypeError):
+            raise InputError(f"quality: {self.name} returned {type(made).__name__}; numbers are accepted") from None
+        if values.shape not in ((), (len(clean),)):
+            raise InputError(
+                f"quality: {self.name} returned shape {values.shape} for {len(clean)} inputs; "
+                "a value each or one number is accepted"
+            )
+        return values
+
+    def _finite(self, value: Floats) -> float:
+        if value.ndim or not np.isfinite(value):
+            what = f"shape {value.shape} after one number" if value.ndim else f"{value}"
+            raise InputError(f"quality: {self.name} returned {what}; one finite number is needed")
+        return float(value)

@@ -73,8 +73,6 @@ class FolderEncoder:
 
 
 class FunctionEncoder:
-    """A function of texts to a table each, a row per token."""
-
     def __init__(self, function: Callable[[list[str]], Any]) -> None:
         from testifai.models.python import PythonModel
 
@@ -90,7 +88,6 @@ class FunctionEncoder:
 def load_encoder(
     given: Any, *, layer: int = -1, max_length: int | None = None, folder: str | Path = "."
 ) -> TokenEncoder:
-    """An encoder by the path of its folder, or a function."""
     whole("quality: layer", layer)
     if isinstance(given, str | Path):
         return FolderEncoder(Path(folder, given), layer=layer, max_length=max_length)
@@ -100,10 +97,8 @@ def load_encoder(
 
 
 def unit_rows(table: Array) -> Vectors:
-    """Scale rows to length 1; rows of zeros are unchanged."""
     lengths = np.linalg.norm(table, axis=1, keepdims=True)
-    rows: Vectors = (table / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    return rows
+    return np.asarray((table / np.where(lengths > 0, lengths, 1)).astype(np.float32))
 
 
 class Bertscore(TextMeasure):
@@ -164,8 +159,6 @@ def match(clean: Vectors, perturbed: Vectors) -> float:
 
 
 class _Scores:
-    """Scores of changes; each distinct text is encoded once per call."""
-
     def __init__(self, encoder: TokenEncoder, clean: set[str]) -> None:
         self.encoder, self.clean, self.baseline = encoder, clean, 0.0
         self._kept: dict[str, Vectors] = {}
@@ -184,7 +177,6 @@ class _Scores:
 
 
 def _measured(scores: _Scores, seed: int) -> float:
-    """Return the mean score of random pairs of clean texts."""
     texts = sorted(scores.clean)
     if len(texts) < 2:
         raise InputError("quality: rescale = 'measured' needs at least 2 different texts; give a number")

@@ -32,7 +32,6 @@ _ACCEPTED = "a path that ends in .onnx, 'inception', a module of torch or a func
 
 
 def load_extractor(given: Any, *, weights: str | Path | None = None, folder: str | Path = ".") -> Model:
-    """Load an extractor: an ONNX file, a model table as in a spec, "inception", a module or a function."""
     inception = isinstance(given, str) and given == "inception"
     if weights is not None and not inception:
         raise InputError("quality: weights belong to extractor = 'inception'; other extractors bring their own")
@@ -56,7 +55,6 @@ def load_extractor(given: Any, *, weights: str | Path | None = None, folder: str
 
 
 def features_of_model(model: Model | None, layer: str | None) -> Callable[[Batch], Rows]:
-    """Return a function of inputs to the model's features at a layer, or at its features output."""
     if model is None or not _has_features(model, layer):
         what = "there is no model" if model is None else f"{model.name} has no features output"
         traces = model is not None and model.traces_layers
@@ -226,7 +224,6 @@ def convolutions() -> Iterator[str]:
 
 
 def load_inception(weights: str | Path | None, *, folder: str | Path = ".") -> Inception:
-    """Load the network with weights from a file, which may contain only tensors."""
     if weights is None:
         raise InputError(f"quality: extractor = 'inception' needs weights = 'path' ({_FILE}); none are downloaded")
     path = Path(folder, weights)

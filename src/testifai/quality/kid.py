@@ -36,7 +36,6 @@ class Subsets:
 
 
 def draw_subsets(count: int, size: int, first: int, second: int, seed: int) -> Subsets:
-    """Draw pairs of subsets of two samples with `first` and `second` rows, each without replacement."""
     rng = np.random.default_rng([seed, 0x5B5E7])
     members = np.zeros((count, first)), np.zeros((count, second))
     for r in range(count):
@@ -48,12 +47,10 @@ def draw_subsets(count: int, size: int, first: int, second: int, seed: int) -> S
 class Discrepancy:
     """The squared discrepancy of a sample of features (rows) from others, with standard errors.
 
-    It is unbiased: for two samples from one distribution it is 0 on average, and so often negative. With subsets it is
-    the mean over them, as published; without, it uses every pair of rows, which is the limit for ever more subsets.
-    With `unit`, features are divided by the root mean square of the first sample.
-
-    `control` are the unperturbed features of the rows that are scored. Their own discrepancy, which is 0 but for
-    chance, is subtracted: this causes no bias and removes most of the chance.
+    It is unbiased, and so often negative for two samples from one distribution. With subsets it is the mean over them,
+    as published; without, it uses every pair of rows. With `unit`, features are divided by the root mean square of the
+    first sample. The discrepancy of `control`, the unperturbed features of the rows that are scored, is 0 but for
+    chance; subtracting it causes no bias and removes most of the chance.
     """
 
     def __init__(
@@ -70,13 +67,10 @@ class Discrepancy:
     def score(self, second: Floats) -> Score:
         """Return the discrepancy of another sample (Bińkowski et al. 2018, Eq. 4), with a jackknife error.
 
-        The jackknife leaves out one row of either sample at a time. It is conservative if the samples do not differ:
-        it then tends to twice the variance (Efron and Stein, "The jackknife estimate of variance", Annals of Statistics
-        9, 1981).
-
-        A mean over subsets varies for two reasons: its expectation given the rows, which is the discrepancy by all
-        pairs, varies with the rows; and the subsets drawn vary around that. Subsets overlap, so their standard
-        deviation divided by the root of their number is the second part alone.
+        The jackknife leaves out one row of either sample at a time. It is conservative if the samples do not differ: it
+        then tends to twice the variance (Efron and Stein, "The jackknife estimate of variance", Annals of Statistics 9,
+        1981). Its expectation given the rows varies with the rows; the drawn subsets, which overlap, add the variance
+        of their mean.
         """
         with _quiet():
             found = self._values(second)
@@ -111,7 +105,7 @@ class Discrepancy:
 
 
 class _Values(NamedTuple):
-    """A discrepancy: of all rows, without each row of the first and of the second sample, and of each subset."""
+    """Of all rows, without each row of the first and of the second sample, and of each subset."""
 
     whole: float
     without_first: Floats
@@ -177,7 +171,6 @@ def _unit(features: Floats) -> tuple[float, Floats]:
 
 
 def _quiet() -> np.errstate:
-    """Silence warnings of overflow: the result is checked at the end."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
@@ -270,8 +263,6 @@ class Kid(Measure):
 
 @dataclass
 class KidReference:
-    """The features of the half that stays clean; `rows` are the other half."""
-
     rows: NDArray[np.intp]
     features: Callable[[Batch], Rows] = field(repr=False)
     clean: Discrepancy = field(repr=False)

@@ -42,10 +42,7 @@ def no_quality_in(space: Space, instead: str) -> InputError:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The quality of the inputs under every configuration.
-
-    `measured` are configuration ids, with a value and its standard error each; other scores are predicted from them.
-    """
+    """The quality of the inputs under every configuration, predicted from the ids `measured`."""
 
     space: Space
     name: str
@@ -68,12 +65,10 @@ class Scores:
 
     @property
     def low(self) -> Floats:
-        """Lower 95 % bound of every score; NaN if the predictor has none."""
         return self._flat[1].reshape(self.space.shape)
 
     @property
     def high(self) -> Floats:
-        """Upper 95 % bound of every score; NaN if the predictor has none."""
         return self._flat[2].reshape(self.space.shape)
 
     @property
@@ -129,17 +124,11 @@ def fit(
     *,
     seed: int = 0,
 ) -> Predict:
-    """Learn from the measured configurations' values and standard errors (NaN: not known).
+    """Return a function of configurations to their value and its 95 % interval, learned from measured ones.
 
-    Returns a function that predicts value and 95 % interval of configurations that were not measured. "smooth" is a
-    Gaussian process, "forest" the published random forest, which has no intervals. `levels` are the severities of each
-    axis; a row of a space in which the order of application counts also has the positions at which they are applied.
-
-    >>> tests = [[0, 0], [0, 1], [0, 2], [1, 0], [2, 0], [1, 1], [1, 2], [2, 1]]
-    >>> values = [1.0, 0.9, 0.8, 0.7, 0.5, 0.63, 0.56, 0.45]
-    >>> middle, low, high = fit("smooth", [[0, 1, 2]] * 2, tests, values, [0.01] * 8)(np.array([[2, 2]]))
-    >>> middle.round(2).tolist(), bool(0.3 < low[0] < 0.4 < high[0] < 0.5)
-    ([0.4], True)
+    "smooth" is a Gaussian process, "forest" the published random forest, which has no intervals. `levels` are the
+    severities of each axis; a row of a space in which the order of application counts also has the positions at which
+    they are applied. Values are NaN if not known.
     """
     choice("quality: predictor", kind, PREDICTORS)
     rows, value, error = np.asarray(configurations, np.int64), np.asarray(values, float), np.asarray(errors, float)
@@ -182,7 +171,6 @@ class _Surface:
         self._caution = max(1.0, self._surface.surprise(groups)) if len(places) <= LEARNED else 1.0
 
     def _learn(self, places: Ints, damage: Floats, error: Floats, seed: int) -> None:
-        """Find kappa and the parameters of largest evidence: roughly from some tests, then from more."""
         from scipy.optimize import minimize_scalar
 
         def surface(t: float, parameters: Floats, steps: int, tests: int) -> ValueSurface:
@@ -223,7 +211,6 @@ class _Surface:
         self._other = kappa_of(other), surface(other, parameters, 0, CONDITIONED), min(doubt / SHIFT, 1.0)
 
     def predict(self, rows: NDArray[np.int64]) -> Bounded:
-        """Return the median of each configuration, and its 95 % interval."""
         with one_blas_thread():
             places = known_places(self._prior, rows)
             z, variance = self._surface.predict(places)
@@ -240,10 +227,7 @@ class _Surface:
 
 
 def _precedence(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Severities, and for each two axes which is applied first: 1 or -1, or 0 if they are not both on.
-
-    Unlike positions, which tests of three perturbations have more of, every order of two is among tests of two.
-    """
+    """Severities, and for each two axes 1 or -1, which is first; unlike positions, all these are among tests of two."""
     severities, positions = np.hsplit(rows, 2)
     first, second = np.triu_indices(positions.shape[1], 1)
     both = (positions[:, first] > 0) & (positions[:, second] > 0)
@@ -251,18 +235,15 @@ def _precedence(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def kappa_of(t: float) -> float:
-    """Return kappa in (-inf, 1) for t on the whole line."""
     return -math.expm1(-t)
 
 
 def bend(kappa: float, damage: Floats) -> tuple[Floats, Floats]:
-    """Return z and its derivative by l."""
     z = damage if abs(kappa) < LINEAR else -np.log1p(-kappa * damage) / kappa
     return z, 1 / (1 - kappa * damage)
 
 
 def unbend(kappa: float, z: Floats) -> Floats:
-    """Return l of z."""
     return z if abs(kappa) < LINEAR else np.asarray(-np.expm1(np.minimum(-kappa * z, MOST)) / kappa)
 
 

@@ -90,10 +90,6 @@ def _planes(images: Array) -> Floats:
 
 
 def _window_for(height: int, width: int) -> Callable[[Floats], Floats]:
-    """Return a function of planes to their Gaussian-weighted means around each pixel.
-
-    Small planes are filtered by two matrix products, which takes a quarter of OpenCV's time at 28×28 pixels.
-    """
     if max(height, width) > _LARGE:
         weights, border = _weights(), cv2.BORDER_REFLECT_101
         one = partial(cv2.sepFilter2D, ddepth=cv2.CV_64F, kernelX=weights, kernelY=weights, borderType=border)
@@ -104,7 +100,6 @@ def _window_for(height: int, width: int) -> Callable[[Floats], Floats]:
 
 @lru_cache
 def _matrix(size: int) -> Floats:
-    """Return the weights of the pixels of a line in its i-th mean, as row i."""
     reached = np.pad(np.arange(size), RADIUS, mode="reflect")
     matrix = np.zeros((size, size))
     for offset, weight in enumerate(_weights()):

@@ -28,11 +28,7 @@ _FEW = 0.01  # edits for each character
 
 
 class TextCompare:
-    """Clean texts, or pairs of texts, to compare with.
-
-    A text that did not change has score 1; other changes are scored once. A pair has the mean of its scores on the
-    sides that are perturbed.
-    """
+    """Clean texts or pairs to compare with: each change is scored once, a pair has the mean of its sides."""
 
     def __init__(self, name: str, clean: Batch, side: Side, score: ScoreChanges) -> None:
         self.name, self.side, self.score = name, side, score
@@ -117,7 +113,6 @@ class Bleu(TextMeasure):
 
 
 def bleu(clean: str, perturbed: str) -> float:
-    """Return the BLEU of a perturbed text against the clean one, from 0 to 1."""
     wanted, found = _TOKEN.findall(clean), _TOKEN.findall(perturbed)
     if not found:
         return float(not wanted)
@@ -152,6 +147,5 @@ class EditSimilarity(TextMeasure):
 
 
 def edit_similarity(clean: str, perturbed: str) -> float:
-    """Return 1 - distance / length of the longer text."""
     # The hint is the similarity that is tried first: few edits are found much faster.
     return float(Levenshtein.normalized_similarity(clean, perturbed, score_hint=1 - _FEW))

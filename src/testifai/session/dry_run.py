@@ -24,7 +24,7 @@ from testifai.surrogates.fitting import evidence
 from testifai.tomogram.estimator import SAMPLED as SAMPLED_OF_ALL
 from testifai.tomogram.estimator import Estimator, EstimatorSettings
 from testifai.tomogram.region_estimator import DRAWN, DRAWN_EACH, IN_A_TABLE
-from testifai.tomogram.trust.assessment import refits
+from testifai.tomogram.trust import refits
 
 SHARED_PLACES = 200  # of work on the same inputs; more would hardly change the fit
 PLAYED = 10.0  # seconds of planning after which the rest is extrapolated

@@ -39,10 +39,7 @@ __all__ = [
 
 
 def default(*, surrogate: Any = None, stopping: Any = None, parts: bool = False) -> str:
-    """Return the default strategy: adaptive, or ordered if adaptive does not support an option.
-
-    These are rules that end tests one by one, surrogates that do not pool trials, and work split among machines.
-    """
+    """Return adaptive, or ordered for options that it does not support."""
     chosen = surrogates.resolve(surrogate)
     pools = surrogate is None or (chosen is not None and chosen.pools)
     return "adaptive" if pools and stopping in (None, "none") and not parts else "ordered"

@@ -15,10 +15,18 @@ from testifai.space import Space
 from testifai.space.selection import Selection
 from testifai.statistics.intervals import exact
 from testifai.strategies.balanced import Shares, shares, spread
-from testifai.strategies.base import ExpectedCost, Progress, Strategy
-from testifai.strategies.clean import region_of
-from testifai.strategies.draws import FEWEST, MOST, WEIGHTS, low_first, shared_out
-from testifai.strategies.tracked_tests import TrackedTests, representative_tests, selections, watched
+from testifai.strategies.base import ExpectedCost, Progress, Strategy, region_of
+from testifai.strategies.draws import (
+    FEWEST,
+    MOST,
+    WEIGHTS,
+    TrackedTests,
+    low_first,
+    representative_tests,
+    selections,
+    shared_out,
+    watched,
+)
 from testifai.support.types import Floats, Record
 from testifai.support.validation import choice
 from testifai.surrogates import Surrogate, resolve
@@ -46,8 +54,6 @@ FEW, MANY = 25, 100
 
 @dataclass(frozen=True)
 class Round:
-    """Tests and the inputs of each."""
-
     tests: Ids
     places: list[Places]
 
@@ -131,7 +137,6 @@ class Adaptive(Strategy):
         return chosen
 
     def _emphasis(self, progress: Progress) -> Floats | None:
-        """Return the relative number of trials of each test of a listed space; None: all the same."""
         space = progress.space
         if self.focus == "even" or not space.listed:
             return None
@@ -176,7 +181,6 @@ class Adaptive(Strategy):
         return _where_needed(progress, known, size, share.pool, watch.ids, need, number)
 
     def _target(self, progress: Progress) -> float | None:
-        """Return the half-width to reach; None: a budget is spent instead."""
         if progress.target is not None and not progress.space.listed and not self.for_queries:
             raise InputError(
                 f"target: it is for every test, and a space of {progress.space.size:,} tests has too many to look at "
@@ -214,7 +218,6 @@ class Adaptive(Strategy):
 
 
 def _variances(progress: Progress, known: Outcomes, watch: TrackedTests) -> Floats:
-    """Return the variance of each tracked test, by a sketch if counts are even, else by a fit, which is slow."""
     space = progress.space
     passes, trials = known.counts(watch.ids)
     found = None
@@ -230,7 +233,6 @@ def _predicted(process: Surrogate, progress: Progress, watch: TrackedTests) -> F
 
 
 def first_tests(space: Space) -> int:
-    """Return the number of tests in the first round of a run that can afford them."""
     return space.size if space.listed else MOST
 
 
@@ -253,7 +255,6 @@ def _missing(planned: Round, outcomes: Outcomes, known: Outcomes) -> list[Places
 
 
 def _with(planned: Round, outcomes: Outcomes, known: Outcomes) -> Outcomes:
-    """Return the outcomes of a complete round and of those before it."""
     if outcomes.total() == known.total() + sum(map(len, planned.places)):
         return outcomes.snapshot()  # there are no others
     scored = SCORE in outcomes.kept_names()
@@ -282,10 +283,7 @@ def fitted(progress: Progress, known: Outcomes) -> Surrogate:
 def first_round(
     progress: Progress, budget: int, share: Shares, weights: str | None, emphasis: Floats | None = None
 ) -> Round:
-    """Distribute a budget over all tests, by their emphasis, after the clean test's share, on inputs of the pool.
-
-    If that is less than a few inputs each, low orders come first.
-    """
+    """Distribute a budget over all tests after the clean test's share; low orders first if it is a few inputs each."""
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 3]))
     tests = progress.space.size
     if budget - share.clean < min(THIN, share.pool) * (tests - 1):
@@ -296,16 +294,13 @@ def first_round(
 def mild_first(space: Space) -> Floats:
     """Return weights that favour mild tests: one over the root of the number of tests at the same sum of severities.
 
-    Requirements are made about mild conditions, of which there are few: of 1,296 tests (four axes of six levels) 4 are
-    one step from clean and 146 are ten steps from it.
+    Requirements are made about mild conditions, of which there are few.
     """
     steps = space.matrix(np.arange(space.size))[:, : len(space.axes)].sum(axis=1)
-    weights: Floats = 1 / np.sqrt(np.bincount(steps)[steps])
-    return weights
+    return np.asarray(1 / np.sqrt(np.bincount(steps)[steps]))
 
 
 def queried_first(space: Space, query: str) -> Floats:
-    """Return weights of which the tests that a query selects have half."""
     (selection,) = selections(space, [query], "focus")
     chosen = selection.contains(np.arange(space.size)).astype(np.float64)
     return np.asarray(1 / space.size + chosen / chosen.sum())
@@ -314,10 +309,7 @@ def queried_first(space: Space, query: str) -> Floats:
 def _where_needed(
     progress: Progress, known: Outcomes, size: int, pool: int, tests: Ids, need: Floats, number: int
 ) -> Round | None:
-    """Distribute `size` further trials over tests in proportion to need, on inputs that they have not seen.
-
-    Inputs of the pool come first; if outputs are compared with clean ones, no others are used.
-    """
+    """Distribute `size` further trials over tests in proportion to need, on unseen inputs, those of the pool first."""
     _, trials = known.counts(tests)
     reach = int(trials[0]) if progress.needs_clean else progress.inputs
     pool = min(pool, reach)

@@ -9,8 +9,7 @@ import numpy as np
 from testifai.engine.plan import Work
 from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes, Places
-from testifai.strategies.base import Progress, Strategy
-from testifai.strategies.clean import clean_trials
+from testifai.strategies.base import Progress, Strategy, clean_trials
 from testifai.strategies.draws import blocks, distinct, low_first, shared_out
 from testifai.strategies.fixed import MOST_TESTS
 from testifai.support.types import Floats
@@ -23,9 +22,8 @@ class Balanced(Strategy):
     """Equally many inputs for every test, each input under several tests, all inputs about equally often.
 
     The clean test comes first and gets more (`clean_trials`). The others in random order take consecutive blocks of
-    successive permutations of a pool of inputs. Outcomes of one input under neighbouring configurations are
-    correlated, so using it again helps, but too few different inputs at a small budget hurt. A remainder of the budget
-    buys one input each for a random part of the tests. The inputs are fixed beforehand: stopping rules have no effect.
+    permutations of a pool of inputs: outcomes of one input under neighbouring configurations are correlated, so using
+    it again helps, but too few different inputs hurt. The inputs are fixed beforehand: stopping rules have no effect.
     """
 
     name = "balanced"
@@ -52,7 +50,6 @@ class Balanced(Strategy):
 
 
 def pool_size(budget: int, inputs: int, tests: int) -> int:
-    """Return how many different inputs a budget is spent on; at least as many as one test needs."""
     wanted = max(-(-budget // REUSE), min(budget // 2, SMALL_POOL), -(-budget // tests))
     return min(inputs, wanted)
 
@@ -60,8 +57,7 @@ def pool_size(budget: int, inputs: int, tests: int) -> int:
 def design(progress: Progress) -> tuple[Ids, list[Places]]:
     """Return the tests in their random order, the clean one first, and the places of each one's inputs.
 
-    It depends only on the space, the number of inputs, the budget and the seed. Of a space too large to list only some
-    tests are run, low orders first, each on a few inputs.
+    It depends only on the space, the number of inputs, the budget and the seed.
     """
     budget, space = _affordable(progress), progress.space
     generator = np.random.Generator(np.random.Philox(key=[progress.seed, 2]))
@@ -73,14 +69,12 @@ def design(progress: Progress) -> tuple[Ids, list[Places]]:
 
 @dataclass(frozen=True)
 class Shares:
-    """The number of inputs of the clean test, and of different ones for the others."""
-
     clean: int
     pool: int
 
 
 def shares(progress: Progress, budget: int) -> Shares:
-    """Return the shares of a budget.
+    """Return the number of inputs of the clean test, and of different ones for the others.
 
     If outputs are compared with clean ones, the clean test runs on the whole pool, so that every input of another test
     is included. At least half of the budget is for the other tests.
@@ -96,11 +90,6 @@ def shares(progress: Progress, budget: int) -> Shares:
 def spread(
     tests: int, budget: int, share: Shares, generator: np.random.Generator, emphasis: Floats | None = None
 ) -> tuple[Ids, list[Places]]:
-    """Spread a budget over a pool of inputs and, after the clean test's share, over all other tests.
-
-    Tests get the same number of inputs, or in proportion to `emphasis`. Return the tests in random order, the clean one
-    first, with places for each.
-    """
     others = min(budget - share.clean, share.pool * (tests - 1))
     if tests <= MOST_TESTS:
         order = np.concatenate([[0], 1 + generator.permutation(tests - 1)])
@@ -120,8 +109,7 @@ def _affordable(progress: Progress) -> int:
             f"strategy: balanced would run {min(tests, progress.budget or tests):,} tests (at most {MOST_TESTS:,}); "
             f"choose fewer severities, or a budget of at most {MOST_TESTS:,}"
         )
-    everything = tests * progress.inputs
-    return everything if progress.budget is None else min(everything, progress.budget)
+    return progress.affordable(tests * progress.inputs)
 
 
 def _missing(outcomes: Outcomes, test: int, block: Places, *, exactly: bool) -> Places:

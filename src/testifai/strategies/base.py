@@ -19,6 +19,10 @@ from testifai.support.serialization import plain
 from testifai.support.types import Bools, Record
 from testifai.surrogates import Surrogate
 
+# Every drop is relative to the clean test, so it is measured, not inferred from neighbours.
+CLEAN_LEAST = 1_000  # inputs of the clean test, if available
+CLEAN_SHARE = 10  # fraction of a budget that buys more
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -40,8 +44,10 @@ class Progress:
     def inputs(self) -> int:
         return self.outcomes.inputs
 
+    def affordable(self, inferences: int) -> int:
+        return inferences if self.budget is None else min(inferences, self.budget)
+
     def counted(self, outcomes: Outcomes) -> Outcomes:
-        """Return outcomes as passes, or as scores if the run is planned for them."""
         return ScoredOutcomes.of(outcomes) if self.scored else outcomes
 
 
@@ -72,8 +78,7 @@ class Strategy(ABC):
 
     def expected(self, progress: Progress) -> int:
         """Return the largest number of inferences of the whole run: by default all, or the budget."""
-        everything = progress.space.size * progress.inputs
-        return everything if progress.budget is None else min(everything, progress.budget)
+        return progress.affordable(progress.space.size * progress.inputs)
 
     def expected_cost(self, progress: Progress, known: Outcomes, surrogate: Surrogate) -> ExpectedCost:
         """Return the cost of the run if its first round came out as `known`, on which the surrogate was fitted."""
@@ -99,8 +104,7 @@ class FixedTests(Strategy):
         """Return the configurations to run, the clean one first."""
 
     def expected(self, progress: Progress) -> int:
-        everything = len(self.tests(progress)) * progress.inputs
-        return everything if progress.budget is None else min(everything, progress.budget)
+        return progress.affordable(len(self.tests(progress)) * progress.inputs)
 
     def propose(self, progress: Progress) -> Work | None:
         tests = self.tests(progress)
@@ -130,7 +134,6 @@ class FixedTests(Strategy):
 
 
 def _going_on(progress: Progress, rule: StoppingRule, tests: Ids, running: Bools, end: int) -> Bools:
-    """Return which of the running tests continue after their first `end` inputs."""
     places, rows = np.arange(end), np.flatnonzero(running)
     outcomes = progress.counted(progress.outcomes)
     passed = np.stack([outcomes.results(int(tests[row]), places) for row in rows])
@@ -144,7 +147,6 @@ def _going_on(progress: Progress, rule: StoppingRule, tests: Ids, running: Bools
 
 
 def _afford(budget: int | None, spent: int, running: Ids, wanted: int) -> tuple[int, Ids]:
-    """Return how many inputs each running test gets, and which tests if there is not one input for all."""
     if budget is None:
         return wanted, running
     left = budget - spent
@@ -155,7 +157,6 @@ def _afford(budget: int | None, spent: int, running: Ids, wanted: int) -> tuple[
 
 
 def adapt(strategy: Any, known: Iterable[str] = ()) -> Strategy:
-    """Return a strategy, or adapt another object with propose()."""
     if isinstance(strategy, Strategy):
         return strategy
     if isinstance(strategy, type) or not hasattr(strategy, "propose"):
@@ -174,3 +175,36 @@ class ForeignStrategy(Strategy):
     def propose(self, progress: Progress) -> Work | None:
         work: Work | None = self.given.propose(progress)
         return work
+
+
+def clean_trials(budget: int, inputs: int, tests: int) -> int:
+    """Return the number of inputs of the clean test: all, or as many as a small budget can spare.
+
+    It is a tenth of the budget, but 1,000 if that is less, as many as other tests get, and at most half of it.
+    """
+    others = budget if tests == 1 else budget // 2
+    return min(inputs, max(CLEAN_LEAST, budget // CLEAN_SHARE, -(-budget // tests)), max(1, others))
+
+
+def region_of(
+    surrogate: Surrogate,
+    space: Space,
+    ids: Ids,
+    clean: tuple[float, float] | None,
+    confidence: float = 0.95,
+    of: int | None = None,
+) -> tuple[float, float]:
+    """Return bounds of the mean rate over tests, given those of the clean test, or over the `of` they are a sample of.
+
+    The clean test's bounds are from its own trials, those of the others from the surrogate; their half-widths add up,
+    whatever the correlation of their errors. None: the surrogate predicts the clean test too, as it does in a sample.
+    """
+    others = ids[ids != 0]
+    drawn = of is not None and of > len(ids)
+    if clean is None or drawn or len(others) == len(ids):
+        return surrogate.region(space.matrix(ids), confidence, of)[1:]
+    if not len(others):
+        return clean
+    _, low, high = surrogate.region(space.matrix(others), confidence)
+    share = 1 / len(ids)
+    return (1 - share) * low + share * clean[0], (1 - share) * high + share * clean[1]

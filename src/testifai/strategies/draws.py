@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testifai.runs.outcomes import Ids, Places
+from testifai.errors import InputError
+from testifai.runs.outcomes import Ids, Outcomes, Places
 from testifai.space import Space
+from testifai.space import query as queries
 from testifai.space.numbering import Numbering
+from testifai.space.selection import Selection
+from testifai.strategies.base import Progress
 from testifai.support.types import Floats
 
 MOST_LISTED = 1_000_000  # tests of an order that are listed; of more, repeats are rare and cheap to replace
@@ -25,12 +30,14 @@ MOST = 1_000
 # and .051, .049 and .031. Sampling the others with every order alike for half of them does not help in a space this
 # small: .088 and .043 instead of .080 and .042 with every test alike (six seeds, outcomes alone).
 IN_ORDER = 0.5
+FRESH = 1_000  # random tests that are tracked besides the measured ones in a space too large to list
+SAMPLED = 2_000  # tests that represent those of a query
+STREAM = 1 << 40  # the random numbers of round n are stream STREAM + n of the run's seed
 
 Counts = NDArray[np.int64]
 
 
 def of_order(space: Space, order: int, within: Ids) -> Ids:
-    """Return the tests of an order with these positions among them."""
     space.require_numbers()
     ranks = sum(space.count(lower) for lower in range(order)) + within
     if space.order_sensitive:
@@ -41,7 +48,6 @@ def of_order(space: Space, order: int, within: Ids) -> Ids:
 
 
 def distinct(draw: Callable[[int], Ids], wanted: int, excluded: Collection[int] = ()) -> list[int]:
-    """Repeat draws of so many integers until there are enough different ones, for ranges in which repeats are rare."""
     found: dict[int, None] = {}
     while len(found) < wanted:
         found |= dict.fromkeys(one for one in draw(wanted - len(found)).tolist() if one not in excluded)
@@ -81,8 +87,8 @@ def by_weight(
 ) -> Ids:
     """Sample different tests, none of those taken (by order).
 
-    Without `weights`, every test has the same probability, but in a space too large to list half are of equal shares of
-    all orders: low and middle orders would not be sampled at all.
+    Without `weights`, every test is equally probable, but in a space too large to list half are of equal shares of all
+    orders: low and middle orders would not be sampled at all.
     """
     weights = weights or ("tests" if space.listed else "mixed")
     taken = [*taken, *[np.empty(0, np.int64)] * (len(space.axes) + 1 - len(taken))]
@@ -108,7 +114,6 @@ def equal_shares(wanted: int, available: Sequence[int]) -> list[int]:
 
 
 def _alike(wanted: int, room: Sequence[int], generator: np.random.Generator) -> list[int]:
-    """Sample how many tests are of each order if every test has the same probability."""
     total = sum(room)
     if wanted >= total:
         return list(room)
@@ -140,8 +145,7 @@ def low_first(
 ) -> tuple[Ids, list[Places]]:
     """Return tests, the clean one first, and the places of each one's inputs; the whole budget is spent.
 
-    The clean test gets `clean` inputs, or as many as any other if that is more. Half of the tests are those of lowest
-    order, the others are sampled by `weights` (`by_weight`).
+    Half of the tests are those of lowest order, the others are sampled by `weights` (`by_weight`).
     """
     each = min(pool, max(FEWEST, -(-budget // MOST)))
     first = min(budget, pool, max(each, clean))
@@ -169,3 +173,48 @@ def shared_out(size: int, need: Floats, room: NDArray[np.int64]) -> NDArray[np.i
         shares += step
         left -= int(step.sum())
     return shares
+
+
+@dataclass(frozen=True)
+class TrackedTests:
+    """Tests by number, ascending, the clean one first, and their weights."""
+
+    ids: Ids
+    weights: Floats
+
+
+def watched(
+    progress: Progress, known: Outcomes, number: int, chosen: Sequence[Selection], weights: str | None
+) -> TrackedTests:
+    """Return all tests; of a space too large for that the measured ones, and others sampled for this round."""
+    space = progress.space
+    if space.listed:
+        ids = np.arange(space.size)
+    else:
+        generator = np.random.Generator(np.random.Philox(key=[progress.seed, STREAM + number]))
+        fresh = [one.sample(-(-FRESH // len(chosen)), generator) for one in chosen]
+        fresh = fresh or [by_weight(space, FRESH, weights, generator)]
+        ids = np.union1d(np.array([0, *known], np.int64), np.concatenate(fresh))
+    counts = np.zeros(len(ids)) if chosen else np.ones(len(ids))
+    for selection in chosen:
+        there = selection.contains(ids).astype(np.float64)
+        counts += there / max(1.0, there.sum())
+    return TrackedTests(ids, counts)
+
+
+def selections(space: Space, expressions: Sequence[str], option: str = "for_queries") -> list[Selection]:
+    found = []
+    for expression in expressions:
+        # Quality is unknown here: tests that it may exclude are included.
+        asked = queries.compile(expression, [*space.column_names, "quality"], space.levels, space.sequenced)
+        chosen = Selection(space, asked.without("quality"))
+        if not chosen.count:
+            raise InputError(f'{option}: "{queries.printable(expression, 200)}" selects no test')
+        found.append(chosen)
+    return found
+
+
+def representative_tests(selection: Selection, seed: int) -> Ids:
+    if selection.space.listed:
+        return selection.ids()
+    return selection.sample(SAMPLED, np.random.Generator(np.random.Philox(key=[seed, STREAM])))

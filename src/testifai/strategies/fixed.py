@@ -37,9 +37,6 @@ class Ordered(FixedTests):
 
     `extra` random tests of higher order are run too, equally many of each order: they show whether low orders predict
     high ones. A larger number includes the tests of a smaller one, so a run can be continued with more.
-
-    >>> Ordered(extra=10).describe()
-    {'use': 'ordered', 'max_order': 2, 'extra': 10}
     """
 
     max_order: int = 2

@@ -8,16 +8,15 @@ from typing import Any
 from testifai.errors import InputError, suggest
 from testifai.runs.outcomes import Trials
 from testifai.support.registry import Registry
-from testifai.surrogates.adapter import adapt
+from testifai.surrogates.adapter import Forest, adapt
 from testifai.surrogates.base import PoolingSurrogate, Surrogate
-from testifai.surrogates.forest import Forest
 
 SURROGATES = Registry(
     "surrogate",
     "testifai.surrogates",
     {
         "bayes_net": "testifai.surrogates.bayes_net:BayesNet",
-        "forest": "testifai.surrogates.forest:Forest",
+        "forest": "testifai.surrogates.adapter:Forest",
         "independence": "testifai.surrogates.independence:Independence",
         "pairwise": "testifai.surrogates.pairwise:Pairwise",
         "process": "testifai.surrogates.process:Process",

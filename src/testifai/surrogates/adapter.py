@@ -1,4 +1,4 @@
-"""Adapters: any object with fit and predict as a surrogate."""
+"""Any object with fit and predict as a surrogate, and the published one: a random forest on severity vectors."""
 
 from __future__ import annotations
 
@@ -18,17 +18,7 @@ from testifai.surrogates.base import Surrogate, takes_single
 
 
 class Classifier(Surrogate):
-    """The probability of a pass by any classifier that supports sample weights, without variance.
-
-    Rows of equal (configuration, outcome) are merged with their number as weight: the same model, thousands of times
-    faster.
-
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> logistic = Classifier(LogisticRegression(C=1e6)).fit([[0], [1]], passes=[90, 20], trials=[100, 100])
-    >>> mean, variance = logistic.predict([[0], [1]])
-    >>> mean.round(2).tolist(), variance
-    ([0.9, 0.2], None)
-    """
+    """The probability of a pass by any classifier that supports sample weights, without variance."""
 
     def __init__(self, given: Any) -> None:
         if "sample_weight" not in inspect.signature(given.fit).parameters:
@@ -40,7 +30,6 @@ class Classifier(Surrogate):
         self.name = type(given).__name__
 
     def unfitted(self) -> Any:
-        """Return the classifier to train."""
         return copy(self.given)
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike) -> Self:
@@ -62,6 +51,25 @@ class Classifier(Surrogate):
             return np.full(len(rows), self.always_), None
         rates = self.classifier_.predict_proba(rows)[:, list(self.classifier_.classes_).index(1)]
         return np.asarray(rates, np.float64), None
+
+
+class Forest(Classifier):
+    """100 trees, no bootstrap, all features at each split, log loss (TestifAI, section 4.3).
+
+    A forest gives no variance, and it never predicts below its lowest training leaf.
+    """
+
+    name = "forest"
+
+    def __init__(self, trees: int = 100, seed: int = 0) -> None:
+        self.trees, self.seed = trees, seed
+
+    def unfitted(self) -> Any:
+        from sklearn.ensemble import RandomForestClassifier
+
+        return RandomForestClassifier(
+            self.trees, criterion="log_loss", bootstrap=False, max_features=None, random_state=self.seed % 2**32
+        )
 
 
 def adapt(surrogate: Any, known: Iterable[str] = ()) -> Surrogate:

@@ -34,11 +34,8 @@ def drawn_from(
         return found
     estimate, low, high = found
     drawn = half_widths(confidence) * spread**0.5
-    return (
-        estimate,
-        max(estimate - math.hypot(estimate - low, drawn), 0),
-        min(estimate + math.hypot(high - estimate, drawn), 1),
-    )
+    below, above = math.hypot(estimate - low, drawn), math.hypot(high - estimate, drawn)
+    return estimate, max(estimate - below, 0), min(estimate + above, 1)
 
 
 def are_numbered(rows: NDArray[np.int64]) -> bool:
@@ -52,7 +49,6 @@ def are_numbered(rows: NDArray[np.int64]) -> bool:
 
 
 def selected(single: Trials, tests: NDArray[np.intp], count: int) -> Trials:
-    """Return the trials of some of `count` tests, which are renumbered."""
     number = np.full(count, -1, np.intp)
     number[tests] = np.arange(len(tests))
     test = number[single.test]
@@ -68,7 +64,6 @@ def trials_at(single: Trials, rows: NDArray[np.intp]) -> Trials:
 def in_chunks(
     predict: Callable[[NDArray[np.int64]], tuple[Floats, Floats]], rows: NDArray[np.int64], size: int
 ) -> tuple[Floats, Floats]:
-    """Predict means and variances of rows in chunks of this size."""
     parts = [predict(rows[start : start + size]) for start in range(0, max(len(rows), 1), size)]
     return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
 
@@ -109,7 +104,7 @@ class Surrogate(ABC):
         """Return the mean rate over configurations and its bounds.
 
         The mean of their bounds is right whatever the correlation of their errors. With `of`, the configurations are a
-        uniform sample of that many, over which the mean is: the bounds then include the sampling error.
+        uniform sample of that many, and the bounds include the sampling error.
         """
         low, high = self.bounds(features, confidence)
         rates = self.predict(features)[0]
@@ -133,8 +128,7 @@ class PlainSurrogate(Surrogate):
     plain_only = True
 
     def __init__(self, levels: Sequence[Sequence[int]] | None = None, seed: int = 0) -> None:
-        self.levels = levels
-        self.seed = seed
+        self.levels, self.seed = levels, seed
 
 
 class PoolingSurrogate(Surrogate):

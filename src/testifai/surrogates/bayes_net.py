@@ -50,7 +50,6 @@ class Group:
 
     @property
     def cells(self) -> Ints:
-        """The numbers of the probabilities, shaped as the bins; that of "all off" has no meaning."""
         return self.start - 1 + np.arange(1 + self.count).reshape(self.bins)
 
 
@@ -102,7 +101,6 @@ class Structure:
         return scipy.sparse.csr_array((ones, (row, cells[row, column])), shape=(len(cells), self.size))
 
     def prior(self) -> tuple[Floats, Floats]:
-        """Return the trials survived and not, for every probability."""
         survived, failed = (np.full(self.size + 1, value) for value in ALONE)
         for group in self.groups:
             if len(group.axes) == 2:
@@ -112,7 +110,6 @@ class Structure:
 
 
 def _binned(levels: int, most: int) -> Ints:
-    """Return the bin of each level: 0 for the first alone, the others in equal shares."""
     if levels == 1:
         return np.zeros(1, np.int64)
     parts = np.array_split(np.arange(1, levels), min(levels - 1, most - 1))
@@ -168,19 +165,12 @@ class BayesNet(PlainSurrogate):
     """Noisy-AND: correct = survives_0 and survives_i for each axis i and survives_ij for each pair of axes.
 
     Each is a hidden variable given its one or two severities, so the pass rate is the product of their probabilities
-    (causal independence: Heckerman and Breese, IEEE Trans. SMC-A 26 (1996) 826-831). The most probable probabilities
-    are learned from the counts of tests of all orders by expectation maximisation, under a Dirichlet prior. Severities
-    of an axis with many are binned. Unseen severities are interpolated; unseen pairs have the mean interaction of their
-    axes.
+    (causal independence: Heckerman and Breese, IEEE Trans. SMC-A 26 (1996) 826-831). They are learned from tests of all
+    orders by expectation maximisation, under a Dirichlet prior. Severities of an axis with many are binned. Unseen
+    severities are interpolated; unseen pairs have the mean interaction of their axes.
 
-    Unlike products of measured rates it needs no particular tests. Variances are those of the learned probabilities
-    (with single outcomes they account for shared inputs) and of the model's misfit; for orders 3 and more, if none was
-    measured, it is estimated from pairs.
-
-    >>> sigmas = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]
-    >>> model = BayesNet().fit(sigmas, passes=[1000, 800, 800, 500, 500, 400, 400], trials=[1000] * 7)
-    >>> model.predict([[1, 1, 1]])[0].round(2).tolist()
-    [0.25]
+    Variances are those of the learned probabilities (with single outcomes they account for shared inputs) and of the
+    model's misfit; for orders 3 and more, if none was measured, it is estimated from pairs.
     """
 
     name = "bayes_net"
@@ -200,7 +190,6 @@ class BayesNet(PlainSurrogate):
         return self
 
     def _fill_unseen(self, cells: Ints) -> None:
-        """Infer cells without trials from their neighbours, with a doubt; the prior is the same for all."""
         seen = np.zeros(self.structure_.size + 1, bool)
         seen[cells] = True
         logs, doubt = np.log(self.survival_), np.full(self.structure_.size + 1, np.nan)
@@ -215,7 +204,6 @@ class BayesNet(PlainSurrogate):
     def _take_doubt(
         self, rows: Ints, cells: Ints, used: NDArray[np.intp], won: Floats, tried: Floats, single: Trials | None
     ) -> None:
-        """Estimate the covariance of the learned logarithms, and the reach of interactions of three and more."""
         design = self.structure_.design(cells)
         rate = np.minimum(self._rates(cells), 1 - 1e-9)
         weight = tried[used] * rate / (1 - rate)  # a trial's information on the logarithm of its rate
@@ -235,9 +223,8 @@ class BayesNet(PlainSurrogate):
     def _learn_misfit(self, rows: Ints, cells: Ints, won: Floats, tried: Floats) -> tuple[float, float]:
         """Return the misfit of log rates: the variance of any test, and the reach of three-way terms.
 
-        The first is estimated from tests that the others predict: a residual e with leverage h would be e / (1 - h)
-        without the test itself. The second is needed if no such test has order 3 or more: it is relative to two-way
-        terms, as these are to one-way terms.
+        A residual e with leverage h would be e / (1 - h) without the test itself. The reach is relative to two-way
+        terms, as these are to one-way terms, and needed if no predicted test has order 3 or more.
         """
         orders, rate = np.count_nonzero(rows, axis=1), np.minimum(self._rates(cells), 1 - 1e-9)
         known = _quadratic(self.structure_.design(cells), self._spread)
@@ -290,10 +277,7 @@ class BayesNet(PlainSurrogate):
         return np.asarray(self.survival_[cells].prod(axis=1))
 
     def graph(self, names: Sequence[str] | None = None) -> Any:
-        """Return the network as a pyAgrum.BayesNet: severities by axis name, the hidden variables, and `correct`.
-
-        Severities are equally probable in it. `correct` is the last of a chain of conjunctions with small tables.
-        """
+        """Return a pyAgrum.BayesNet of severities by axis name, the hidden variables, and `correct`."""
         count = len(self.structure_.levels)
         axes = [f"axis_{j}" for j in range(count)] if names is None else list(names)
         own = any(name == "correct" or name.startswith(("survives", "passes_")) for name in axes)
@@ -311,7 +295,6 @@ def _quadratic(design: Any, matrix: Floats) -> Floats:
 
 
 def _apart(logs: Floats, group: Group) -> Floats:
-    """Return a pair's logarithms without interaction, for all bins with both on."""
     return np.asarray(logs[group.cells[1:, :1]] + logs[group.cells[:1, 1:]])
 
 
@@ -326,7 +309,6 @@ def _interpolate(logs: Floats, doubt: Floats, seen: Bools, line: Ints) -> None:
 
 
 def _add_usual(logs: Floats, doubt: Floats, seen: Bools, group: Group) -> None:
-    """Fill in unseen pairs of severities with the mean interaction of their axes."""
     apart, both = _apart(logs, group), group.cells[1:, 1:]
     known = seen[both]
     interactions = (logs[both] - apart)[known]
@@ -336,7 +318,6 @@ def _add_usual(logs: Floats, doubt: Floats, seen: Bools, group: Group) -> None:
 
 
 def _nodes(structure: Structure, survival: Floats, names: Sequence[str]) -> list[NetworkNode]:
-    """Return severities by axis name, survives_NAME and survives_NAME_NAME, passes_1, passes_2, ... and correct."""
     nodes = [
         NetworkNode(name, tuple(levels.tolist()), (), np.full(len(levels), 1 / len(levels)))
         for name, levels in zip(names, structure.levels, strict=True)

@@ -54,12 +54,10 @@ class Evidence:
         return self._give(surrogate.fit, takes_single(surrogate))
 
     def update(self, surrogate: Pooling) -> Pooling:
-        """Update a surrogate that was fitted on similar counts."""
         note(f"fitting {len(self):,} tests")
         return self._give(surrogate.update, True)
 
     def deviate(self, surrogate: Pooling) -> Pooling:
-        """Update a surrogate that was fitted on other inputs."""
         return self._give(surrogate.deviate, True)
 
     def _give(self, method: Callable[..., Some], with_single: bool) -> Some:
@@ -82,8 +80,7 @@ def evidence(
 ) -> Evidence:
     """Return the evidence on the tests `ids` (their severities are the rows of `features`) that this surrogate uses.
 
-    It is about all inputs, or those whose bit is set in `among`. Rates are those of these inputs, unless `inputs` is
-    the number of inputs of interest. Single outcomes are excluded if the run has more than `most_single`.
+    Rates are those of all inputs or of those whose bit is set in `among`, unless `inputs` is the number of interest.
     """
     passes, trials = outcomes.counts(ids, among)
     used = trials > 0

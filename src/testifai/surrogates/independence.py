@@ -23,12 +23,6 @@ class Independence(PlainSurrogate):
     over inputs, or on counts alone as if each test had its own inputs. `plain` multiplies plain rates, as in the
     paper's example: too low if the clean rate is below 1. With `alpha` 0 no pair is dependent: the product of
     first-order rates. Variances include the effect of the measured interactions that are omitted.
-
-    >>> sigmas = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]
-    >>> passes = [1000, 800, 800, 500, 400, 400, 400]
-    >>> model = Independence().fit(sigmas, passes, trials=[1000] * 7)
-    >>> model.groups_, model.predict([[1, 1, 1]])[0].round(3).tolist()
-    ([[0, 1], [2]], [0.2])
     """
 
     name = "independence"
@@ -43,9 +37,7 @@ class Independence(PlainSurrogate):
         draws: int = DRAWS,
     ) -> None:
         super().__init__(levels, seed)
-        self.alpha = alpha
-        self.plain = plain
-        self.draws = draws
+        self.alpha, self.plain, self.draws = alpha, plain, draws
 
     def fit(self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None) -> Self:
         self.measured_ = LogRates.of(self.name, self.levels, features, passes, trials, single)

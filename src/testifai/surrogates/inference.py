@@ -49,7 +49,6 @@ class Posterior:
         return f"<Posterior of {', '.join(self.names)}: {first}>"
 
     def ranked(self, most: int | None = None) -> list[tuple[Record, float]]:
-        """Return the possible combinations, most probable first."""
         flat = self.probabilities.reshape(-1)
         order = np.argsort(-flat, kind="stable")[:most]
         found = []
@@ -65,13 +64,7 @@ class Posterior:
 
 
 class Inference:
-    """A network as its variables, parents before children.
-
-    >>> fog = NetworkNode("fog", (0, 1), (), np.array([0.75, 0.25]))
-    >>> wet = NetworkNode("wet", (True, False), ("fog",), np.array([[0.1, 0.9], [0.7, 0.3]]))
-    >>> Inference([fog, wet]).posterior(["fog"], {"wet": True}).probabilities.round(2).tolist()
-    [0.3, 0.7]
-    """
+    """A network as its variables, parents before children."""
 
     def __init__(self, nodes: Sequence[NetworkNode]) -> None:
         self.nodes = {node.name: node for node in nodes}
@@ -110,7 +103,6 @@ class Inference:
         return [engine.posterior(node.name).toarray()[: len(node.states)] for node in targets]
 
     def with_tables(self, tables: Mapping[str, Floats]) -> Inference:
-        """Return the network with other tables for some variables."""
         made = Inference([replace(node, table=tables.get(name, node.table)) for name, node in self.nodes.items()])
         made.graph = _pyagrum().BayesNet(self.graph)
         for name in tables:
@@ -168,7 +160,6 @@ def _fill(graph: Any, node: NetworkNode) -> None:
 
 
 def _meant(word: str, states: Sequence[str]) -> str:
-    """List the first states, and suggest a similar one."""
     listed = "accepted: " + ", ".join(states[:MOST_LISTED]) + (", ..." if len(states) > MOST_LISTED else "")
     close = difflib.get_close_matches(word, states, n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}? ({listed})" if close else listed

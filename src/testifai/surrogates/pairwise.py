@@ -32,12 +32,6 @@ class Pairwise(PlainSurrogate):
 
     Variances are the sum of that of the measured rates, by the delta method (with single outcomes it accounts for
     shared inputs), and of the model's: the ratio of three-way to two-way terms is that of two-way to one-way terms.
-
-    >>> sigmas = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]]
-    >>> model = Pairwise().fit(sigmas, passes=[1000, 800, 800, 500, 640, 400, 320], trials=[1000] * 7)
-    >>> mean, variance = model.predict([[1, 1, 1]])
-    >>> mean.round(3).tolist(), np.sqrt(variance).round(3).tolist()
-    ([0.256], [0.021])
     """
 
     name = "pairwise"
@@ -67,8 +61,6 @@ class Terms:
 
 
 class LogRates:
-    """The measured log rates, the covariance of their errors, and the index of their tests."""
-
     def __init__(self, features: NDArray[np.int64], logs: Floats, noise: Floats) -> None:
         self.features, self.logs, self.noise = features, logs, noise  # noise: variances or covariance
         active = features > 0
@@ -94,7 +86,6 @@ class LogRates:
         single: Trials | None,
         most_order: int | None = None,
     ) -> LogRates:
-        """Compute rates from counts, with single outcomes if given; raise InputError if low orders are missing."""
         rows = severities(who, levels, features)
         won, tried = np.asarray(passes, np.float64), np.asarray(trials, np.float64)
         used = (tried > 0) & (np.count_nonzero(rows, axis=1) <= (rows.shape[1] if most_order is None else most_order))
@@ -120,7 +111,6 @@ class LogRates:
         return cls(rows[used], np.log(floored), noise)
 
     def predict(self, features: ArrayLike, terms: Callable[[NDArray[np.int64]], Terms]) -> tuple[Floats, Floats]:
-        """Return rates and variances of configurations, given a function from configurations to their terms."""
         rows = np.asarray(features, np.int64)
         if rows.size == 0:
             rows = rows.reshape(0, self.axes)
@@ -185,7 +175,6 @@ class LogRates:
         return mean, np.minimum(mean**2 * (np.maximum(variance, 0) + terms.extra), 0.25)
 
     def _single_axis(self, j: int, tests: Rows) -> tuple[NDArray[np.int64], Rows]:
-        """Return the severities measured alone on an axis, 0 first, and their tests."""
         ordered = tests[np.argsort(self.features[tests, j])]
         return np.append(0, self.features[ordered, j]), np.append(self.clean, ordered)
 
@@ -203,10 +192,7 @@ class LogRates:
         return np.where(known[np.minimum(position, len(known) - 1)] == values, position, len(known))
 
     def _between(self, j: int, values: NDArray[np.int64]) -> tuple[Rows, Rows, Floats, Floats]:
-        """Return the first-order tests on both sides of severities, the upper one's share, and the doubt's variance.
-
-        The doubt is 0 for measured severities, and half the step between the neighbours for others.
-        """
+        """Return the first-order tests on both sides of severities, the upper one's share, and the doubt's variance."""
         known, tests = self._alone[j]
         above = np.minimum(np.searchsorted(known, values), len(known) - 1)
         exact = known[above] == values
@@ -218,8 +204,7 @@ class LogRates:
 
     def _effect(self, j: int, values: NDArray[np.int64]) -> Floats:
         below, above, share, _ = self._between(j, values)
-        effect: Floats = self.logs[below] * (1 - share) + self.logs[above] * share - self.logs[self.clean]
-        return effect
+        return np.asarray(self.logs[below] * (1 - share) + self.logs[above] * share - self.logs[self.clean])
 
     def _pair(self, i: int, j: int, rows: NDArray[np.int64]) -> tuple[Rows, Bools, Floats, Floats]:
         """Return the test that joins two axes, whether it was measured, d_ij if so, else its mean square as a doubt."""
@@ -263,7 +248,6 @@ def severities(who: str, levels: Sequence[Any] | None, features: ArrayLike) -> N
 
 
 def dense(single: Trials, tests: Rows, count: int) -> tuple[Bools, Bools]:
-    """Return which inputs were tried and which passed, inputs by the chosen of `count` tests."""
     chosen = selected(single, tests, count)
     tried = np.zeros((single.inputs, len(tests)), bool)
     passed = np.zeros_like(tried)

@@ -32,7 +32,6 @@ class RateTable:
     alone: Bools  # whether the estimate rests on the test's own trials alone
 
     def at(self, places: Array | slice) -> RateTable:
-        """Return the rows at some positions."""
         return RateTable(*(getattr(self, one.name)[places] for one in fields(self)))
 
     def lowest(self, count: int) -> NDArray[np.intp]:
@@ -44,7 +43,6 @@ class RateTable:
         return candidates[np.argsort(self.estimate[candidates], kind="stable")[:count]]
 
     def and_(self, other: RateTable) -> RateTable:
-        """Return these rows followed by the rows of another table."""
         return RateTable(*(np.concatenate([getattr(one, part.name) for one in (self, other)]) for part in fields(self)))
 
 
@@ -67,8 +65,6 @@ Worst = tuple[Sigma, float, float, float]  # a test with its estimate and bounds
 
 
 class PlainRecord:
-    """A record whose fields can be written as plain data."""
-
     def as_dict(self) -> Record:
         """Return plain data for JSON, None for what does not exist."""
         return {name: plain(value) for name, value in vars(self).items()}
@@ -76,10 +72,9 @@ class PlainRecord:
 
 @dataclass(frozen=True)
 class Excluded(PlainRecord):
-    """The tests that a query's limit on quality excludes: how many, and the robustness on them; NaN without any.
+    """The tests that a query's limit on quality excludes, and the robustness on them; NaN without any.
 
-    `doubtful` counts the tests, selected or excluded, whose quality is too uncertain to decide on which side of the
-    limit they are.
+    `doubtful` counts the tests whose quality is too uncertain to decide on which side of the limit they are.
     """
 
     tests: int
@@ -103,8 +98,6 @@ class RunCounts:
 
 @dataclass(frozen=True)
 class QueryInfo:
-    """The query that an answer belongs to."""
-
     query: str
     worst: tuple[str, ...]  # the names of the worst tests
     quantity: str = "robustness"
@@ -115,7 +108,6 @@ class QueryInfo:
 
 
 def only_for(inputs: int | None) -> str:
-    """Return what follows a number that is about exactly so many inputs; nothing for new inputs like them."""
     return "" if inputs is None else f", for these {inputs:,} inputs only"
 
 
@@ -159,8 +151,7 @@ class Answer:
         return f"<Answer {found}, over {self.tests:,} tests: {basis}{self.scope}>"
 
     def _repr_html_(self) -> str:
-        html: str = view("answer in a notebook")(self)
-        return html
+        return str(view("answer in a notebook")(self))
 
     @property
     def worst_names(self) -> tuple[str, ...]:
@@ -213,18 +204,11 @@ class Answer:
 
 
 class Answers(dict[Key, Answer], Generic[Key]):
-    """Answers by the value of a column, such as the order: a dictionary that prints as a table.
-
-    >>> Answers({0: Answer(0.9, 0.8, 0.95, 0, 1, 1, 0, ()), 1: Answer(0.5, 0.4, 0.6, -0.4, 3, 0, 3, ())}, "order")
-    order  robustness  95 % interval  tests  measured
-        0       0.900  0.800 … 0.950      1         1
-        1       0.500  0.400 … 0.600      3         0
-    """
+    """Answers by the value of a column, such as the order: a dictionary that prints as a table."""
 
     def __init__(self, answers: Mapping[Key, Answer], by: str = "", quantity: str = "robustness") -> None:
         super().__init__(answers)
-        self.by = by
-        self.quantity = quantity
+        self.by, self.quantity = by, quantity
 
     def __repr__(self) -> str:
         rows = [
@@ -234,13 +218,10 @@ class Answers(dict[Key, Answer], Generic[Key]):
         return aligned([(self.by, self.quantity, "95 % interval", "tests", "measured"), *rows])
 
     def _repr_html_(self) -> str:
-        html: str = view("answers in a notebook")(self)
-        return html
+        return str(view("answers in a notebook")(self))
 
 
 class AnswersByAxis(dict[str, Answers[int]]):
-    """Answers for each severity of each axis: a dictionary that prints as a table."""
-
     def __repr__(self) -> str:
         levels = sorted({level for answers in self.values() for level in answers})
         rows = [
@@ -250,8 +231,7 @@ class AnswersByAxis(dict[str, Answers[int]]):
         return aligned([("severity", *map(str, levels)), *rows])
 
     def _repr_html_(self) -> str:
-        html: str = view("answers by axis in a notebook")(self)
-        return html
+        return str(view("answers by axis in a notebook")(self))
 
 
 def _between(answer: Answer) -> str:

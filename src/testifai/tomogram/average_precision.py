@@ -19,10 +19,10 @@ RESAMPLES = 200
 
 @dataclass(frozen=True)
 class AveragePrecision(RawMean):
-    """The mean of the tests' mean average precision; NaN if no test has one.
+    """The mean of the tests' mean average precision, over tests with boxes; NaN if no test has one.
 
-    The interval is for images like these, from a bootstrap over images, the same for all tests. Tests on few images
-    have high precisions by chance, and no model corrects them. Only tests with boxes count.
+    The interval is for images like these, from a bootstrap over images. Tests on few images have high precisions by
+    chance, and no model corrects them.
     """
 
     def __repr__(self) -> str:
@@ -33,7 +33,6 @@ class AveragePrecision(RawMean):
 def average_precision(
     outcomes: Outcomes, ids: Ids, tests: int, *, iou: float | None = None, confidence: float = 0.95, seed: int = 0
 ) -> AveragePrecision:
-    """Return COCO's mean average precision of these configurations, out of the given number of tests."""
     check_kept(outcomes, "average precision")
     number("confidence", confidence, above=0, below=1)
     if iou is not None and not np.isclose(THRESHOLDS, number("iou", iou, above=0, most=1)).any():
@@ -66,7 +65,6 @@ def average_precision(
 
 
 def check_kept(outcomes: Outcomes, what: str) -> None:
-    """Raise InputError if a run kept no detections, which `what` needs."""
     if DETECTIONS not in outcomes.boxes_names():
         raise InputError(
             f"{what}: this run kept no detections; "

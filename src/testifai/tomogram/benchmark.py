@@ -69,15 +69,12 @@ class BenchmarkScore(PlainRecord):
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The standard scores of a suite, each with a 95 % interval; accuracies are shares, mCE too (1 is the baseline).
-
-    `worst` is the perturbation with the lowest mean accuracy; its interval allows for the choice among all.
-    """
+    """The standard scores of a suite, each with a 95 % interval; accuracies are shares, mCE too (1 is the baseline)."""
 
     suite: str
     clean: BenchmarkScore
     accuracy: BenchmarkScore  # mean over perturbations and severities
-    worst: tuple[str, BenchmarkScore]
+    worst: tuple[str, BenchmarkScore]  # lowest mean accuracy; the interval allows for the choice among all
     perturbations: dict[str, BenchmarkScore]  # mean accuracy over severities, by axis, the published ones
     severities: dict[int, BenchmarkScore]  # mean accuracy over perturbations
     extra: BenchmarkScore | None  # mean over the suite's perturbations that are published separately
@@ -91,12 +88,10 @@ class Benchmark:
         return f"<Benchmark {self.suite}: {scores}>"
 
     def plot(self, *, dark: bool = False) -> Figure:
-        """Return the mean accuracy under each perturbation with its interval, lowest first, as a plotly figure."""
         figure: Figure = view("benchmark as a figure")(self, dark=dark)
         return figure
 
     def headline(self) -> dict[str, BenchmarkScore]:
-        """Return the scores that are a single number, by name."""
         among = f"{len(self.perturbations)} perturbations"
         found = {
             "clean accuracy": self.clean,
@@ -109,7 +104,6 @@ class Benchmark:
         return {name: score for name, score in found.items() if score is not None}
 
     def notes(self) -> list[str]:
-        """Return notes on the scores, a sentence each."""
         said = [f"errors are divided by those of {self.baseline}"] if self.baseline is not None else []
         if self.missing:
             many = ", ".join(self.missing)
@@ -117,7 +111,6 @@ class Benchmark:
         return said
 
     def as_dict(self) -> Record:
-        """Return plain data for JSON, None for what does not exist."""
         perturbation, score = self.worst
         found = {**vars(self), "worst": {"perturbation": perturbation, **vars(score)}}
         return {name: plain(value) for name, value in found.items()}
@@ -159,8 +152,6 @@ def benchmark(
 
 
 class _Singles:
-    """The tests with one perturbation of a suite, by the perturbation's name within it."""
-
     def __init__(self, estimator: Estimator, suite: str) -> None:
         self.estimator = estimator
         space, main = estimator.space, main_names(suite)
@@ -174,11 +165,9 @@ class _Singles:
         self.missing = tuple(_short(name) for name in main if name not in full)
 
     def mean(self, rows: Sequence[str], confidence: float = 0.95) -> BenchmarkScore:
-        """Return the mean accuracy over severities, then over these perturbations."""
         return _bounded(*self._sum(dict.fromkeys(rows, 1 / len(rows)), confidence=confidence))
 
     def by_severity(self) -> dict[int, BenchmarkScore]:
-        """Return the mean accuracy over the perturbations that have a severity."""
         space = self.estimator.space
         ids = np.concatenate([self.ids[name] for name in self.main])
         severity = space.columns_of(space.matrix(ids))["severity"]
@@ -205,7 +194,6 @@ class _Singles:
     def _sum(
         self, shares: Mapping[str, float], clean: float | None = None, confidence: float = 0.95
     ) -> tuple[float, float, float]:
-        """The sum of perturbations' mean accuracies, each times its share, and of the clean accuracy times its own."""
         ids = [self.ids[name] for name in shares]
         weights = [np.full(len(own), share / len(own)) for own, share in zip(ids, shares.values(), strict=True)]
         if clean is not None:
@@ -222,7 +210,6 @@ def _short(name: str) -> str:
 
 
 def _alone(space: Space, axis: Axis) -> Ids:
-    """The tests of every severity of an axis with all others off."""
     rows = np.zeros((len(axis.severities) - 1, len(space.axes)), np.int64)
     rows[:, space.axes.index(axis)] = axis.severities[1:]
     return space.ids(rows)
@@ -241,7 +228,6 @@ def _suite(space: Space, asked: str | None) -> str:
 
 
 def _baseline(given: object, suite: str, wanted: Sequence[str]) -> Baseline | None:
-    """A baseline from another run or a table of errors; by default, the published one of the suite."""
     if given is None:
         return PUBLISHED.get(suite)
     if isinstance(given, Estimated):

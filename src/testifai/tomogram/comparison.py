@@ -71,7 +71,6 @@ class RegionDifference:
 
     @property
     def left_out(self) -> int:
-        """Selected tests that are only predicted in at least one of the runs."""
         return self.tests - self.compared
 
     @property
@@ -84,7 +83,6 @@ class RegionDifference:
         return "worse" if self.high < 0 else "undecided"
 
     def as_dict(self) -> Record:
-        """Plain data for JSON, None for what does not exist."""
         found = {**vars(self), "left_out": self.left_out, "verdict": self.verdict}
         return {name: plain(value) for name, value in found.items()}
 
@@ -184,7 +182,6 @@ def _bounds(low: float, high: float) -> str:
 
 
 def _signed(value: float) -> str:
-    """A signed number; small ones in scientific notation, zero without a sign."""
     if 0 < abs(value) < 0.0005:
         return f"{value:+.0e}"
     return f"{value:+.3f}" if value else "0"
@@ -277,7 +274,6 @@ class _SharedTests:
         return tried, values
 
     def _solve(self, at: Bools, *, paired: bool) -> Solved:
-        """Bounds and p-values of the differences of tests that are all paired, or none."""
         if not self.scored:
             solve = solve_paired if paired else solve_stopped if self.stopped else solve_apart
             return solve(self.counts[at], self.population)
@@ -301,7 +297,6 @@ class _SharedTests:
         return np.where(self.paired, (self.counts[:, 5] - self.counts[:, 4]) / self.counts[:, 0], rate_b - rate_a)
 
     def differences(self) -> tuple[Difference, ...]:
-        """Return a record of each test, with verdicts that are valid together."""
         adjusted, difference = holm(self.p), self.difference
         significant = adjusted <= 1 - CONFIDENCE
         cases = [(self.low == 0) & (self.high == 0), significant & (difference > 0), significant & (difference < 0)]
@@ -319,7 +314,6 @@ class _SharedTests:
         return tuple(Difference(name, *row) for name, row in zip(names, rows, strict=True))
 
     def region(self, query: str, chosen: Bools, tests: int) -> RegionDifference:
-        """Return the mean difference over the chosen ones of these tests, in a region of `tests` tests."""
         at = np.flatnonzero(chosen)
         if not len(at):
             return RegionDifference(query, float("nan"), float("nan"), float("nan"), tests, 0)
@@ -368,9 +362,8 @@ def _count(
 ) -> tuple[list[Any], bool]:
     """Counts of one test, and whether they are limited to the inputs that both runs tried.
 
-    They are if that gives the narrower interval for outcomes correlated by a half or more. The number of pairs decides,
-    not the outcomes, so the choice does not bias the interval. A stopping rule depends on each run's own outcomes, so
-    tests are not paired under one.
+    They are if that narrows the interval for outcomes correlated by a half or more. The number of pairs decides, not
+    the outcomes, so the choice causes no bias; stopping rules depend on outcomes, so they exclude pairing.
     """
     common = tried_a & tried_b
     n_a, n_b, n = (int(np.count_nonzero(tried)) for tried in (tried_a, tried_b, common))
@@ -388,9 +381,8 @@ def _count(
 def _half_width(moved: Floats, reach: Floats) -> float:
     """Half-width h from the inputs' influences: h² = z²(variance + h·m), the form of Wilson's interval.
 
-    m is the influence of a typical input that matters. A mean with an error of h, because inputs that matter are rare
-    and were sampled too seldom, has h·m more variance than observed. For single passes this is Wilson's bound for rare
-    events; without any observed difference it is one input's largest possible influence.
+    m is the influence of a typical input that matters: if such inputs are rare, the variance is underestimated. For
+    single passes this is Wilson's bound for rare events; without any difference it is one input's largest influence.
     """
     variance = float(np.square(moved).sum())
     size = float((np.abs(moved) ** 3).sum()) / variance if variance > 0 else float(reach.max())
@@ -398,7 +390,6 @@ def _half_width(moved: Floats, reach: Floats) -> float:
 
 
 def _difference(a: Tomogram, b: Tomogram) -> str | None:
-    """Why the outcomes of two runs are not of the same tests on the same inputs, if they are not."""
     if a.space != b.space:
         return _space_difference(a.space.describe(), b.space.describe())
     if a.settings.score != b.settings.score:

@@ -16,7 +16,7 @@ from testifai.errors import InputError
 from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import LISTED, Selection, Space
 from testifai.statistics.intervals import confidence_sequence, exact, fixed_width, wilson
-from testifai.strategies.clean import clean_trials
+from testifai.strategies.base import clean_trials
 from testifai.support.bits import Bits, count_set, pack
 from testifai.support.progress import note
 from testifai.support.types import Array, Bools, Floats, Record, RecordLike
@@ -35,9 +35,7 @@ SAMPLED = 4_000  # tests that represent a space with more tests than are listed
 class EstimatorSettings:
     """How the outcomes of a run become estimates.
 
-    Bounds are at 95 % and for the rate on the inputs at hand (population "data": they close once all inputs were
-    tried) or on new inputs like them ("future"). Tests ended by a stopping rule have bounds that stay valid under it:
-    under any rule, or, if the rule considers widths alone, narrower ones that allow for that.
+    Tests ended by a stopping rule have bounds that stay valid under it; if it considers widths alone, narrower ones.
     """
 
     surrogate: str | Surrogate | None = "forest"  # a name, an object, or None for raw rates
@@ -49,17 +47,14 @@ class EstimatorSettings:
 
     @property
     def finite(self) -> bool:
-        """Whether rates are about the inputs at hand only."""
         return self.population == "data"
 
     @property
     def quantity(self) -> str:
-        """Name of the estimated quantity."""
         return "robustness" if self.score is None else f"mean {self.score}"
 
     @property
     def clean_quantity(self) -> str:
-        """Name of the estimated quantity of the clean test."""
         return "clean accuracy" if self.score is None else f"clean {self.score}"
 
 
@@ -79,19 +74,16 @@ class Estimator:
 
     @cached_property
     def measured_ids(self) -> Ids:
-        """Ids of the tests with at least one outcome, ascending."""
         return np.array(sorted(self.outcomes), np.int64)
 
     @cached_property
     def counts(self) -> tuple[Array, Ids]:
-        """Passes and trials of every test of the space."""
         if not self.space.listed:
             raise self.not_listed("estimate")
         return self._counted(np.arange(self.space.size))
 
     @cached_property
     def clean(self) -> CleanAccuracy:
-        """Clean accuracy with its bounds and its number of trials."""
         found = self.rates(np.zeros(1, np.int64))
         trials = int(found.trials[0])
         estimate, low, high = (float(one[0]) for one in (found.estimate, found.low, found.high))
@@ -107,13 +99,11 @@ class Estimator:
 
     @cached_property
     def measured(self) -> int:
-        """Number of tests whose estimates are based on their own trials alone."""
         _, trials = self.outcomes.counts(self.measured_ids)
         return int(np.count_nonzero(self.alone(self.measured_ids, trials, self.outcomes.inputs)))
 
     @cached_property
     def whole(self) -> RateTable:
-        """Estimates of all tests of a listed space."""
         if not self.space.listed:
             raise self.not_listed("estimate")
         return self.rates(np.arange(self.space.size))
@@ -129,10 +119,7 @@ class Estimator:
 
     @cached_property
     def sample(self) -> tuple[Ids, RateTable]:
-        """Ids and estimates of tests that represent the whole space: all of a listed space, else a random sample.
-
-        If nothing is predicted, it consists of the tests that were tried.
-        """
+        """Tests that represent the whole space: all, a random sample, or those tried if nothing is predicted."""
         if self.space.listed:
             return np.arange(self.space.size), self.whole
         note("estimating a sample of the tests")
@@ -176,10 +163,7 @@ class Estimator:
         return RateTable(estimate, low, high, passes, trials, alone)
 
     def alone(self, ids: Ids, trials: Ids, inputs: int) -> Bools:
-        """Return which estimates are based on the tests' own trials alone.
-
-        Under a pooling surrogate these are the estimates of tests tried on all inputs, and of the clean test.
-        """
+        """Return which tests have their own estimate: if pooled, those tried on all inputs, and the clean test."""
         if not self.pooled:
             return np.asarray(trials > 0)
         return np.asarray((trials == inputs) | ((ids == 0) & (trials > 0) & self._clean_alone))
@@ -202,14 +186,12 @@ class Estimator:
         return 1 - (1 - confidence) * share
 
     def not_listed(self, what: str) -> InputError:
-        """Return the error for an array over more tests than are listed."""
         return InputError(
             f"{what}: an array over {self.space.size:,} tests would be too large (at most {LISTED:,}); "
             "predict(configurations) gives the estimates of chosen tests, query(expression) the mean over a region"
         )
 
     def fitted(self, among: Bits | None = None) -> Surrogate | None:
-        """Return the surrogate fitted on all inputs or a part of them; None without one or without trials."""
         if not len(self.measured_ids):
             return None
         key = None if among is None else among.tobytes()
@@ -220,7 +202,6 @@ class Estimator:
         return self._fitted[key]
 
     def predicts(self, among: Bits | None = None) -> bool:
-        """Return True if tests without trials have an estimate."""
         return self.fitted(among) is not None
 
     def learned(self) -> Record | None:
@@ -236,7 +217,6 @@ class Estimator:
 
     @cached_property
     def pooled(self) -> bool:
-        """Whether estimates are made from the trials of all tests."""
         resolved = resolve(self.settings.surrogate)
         if resolved is None or not resolved.pools or not len(self.measured_ids):
             return False
@@ -265,14 +245,12 @@ class Estimator:
         return evidence(surrogate, self.outcomes, self.measured_ids, features, among=among)
 
     def _digest(self, seen: Evidence) -> str:
-        """Hash of everything that a fit depends on."""
         levels = [list(map(int, axis.severities)) for axis in self.space.axes]
         settings = self.settings
         known = json.dumps([VERSION, METHOD, settings.surrogate, settings.seed, settings.finite, levels])
         return hashlib.sha256(f"{known} {seen.digest()}".encode()).hexdigest()
 
     def _counted(self, ids: Ids, among: Bits | None = None) -> tuple[Array, Ids]:
-        """Passes and trials of some tests; only those with outcomes are looked up."""
         known = np.isin(ids, self.measured_ids)
         won, tried = self.outcomes.counts(ids[known], among)
         passes, trials = np.zeros(len(ids), won.dtype), np.zeros(len(ids), np.int64)
@@ -288,9 +266,5 @@ class Estimator:
 
 @runtime_checkable
 class Estimated(Protocol):
-    """A run with estimates, such as a tomogram."""
-
     @property
-    def estimator(self) -> Estimator:
-        """Estimates of the run's tests."""
-        ...
+    def estimator(self) -> Estimator: ...

@@ -49,7 +49,6 @@ def analyse(tomogram: Tomogram, seed: int = 0, draws: int = DRAWS) -> PairTests:
 
 
 def lines(result: PairTests) -> list[str]:
-    """Return the result as text: the matrix, a line per pair, and whether products will mislead."""
     return [*_matrix_lines(result), "", *_pair_lines(result), "", *_explanation(result), *warnings(result)]
 
 
@@ -111,7 +110,7 @@ MOST_PAIRS = 15  # pairs of axes, with two queries each
 
 @dataclass(frozen=True)
 class Precedence(PlainRecord):
-    """Two perturbations whose rate over all tests with both is higher if the first one is applied first."""
+    """Two perturbations whose rate is higher if the first one is applied first."""
 
     first: str
     second: str
@@ -124,11 +123,10 @@ class Precedence(PlainRecord):
 
 
 def precedences(tomogram: Tomogram) -> list[Precedence] | None:
-    """Return the pairs whose order makes a difference beyond the noise, the largest first; None if it is not tested.
+    """Return the pairs whose order makes a difference beyond the noise, the largest first; None if not tested.
 
-    It is tested in order-sensitive spaces that are listed and have few pairs, if answers have intervals. At most 5 % of
-    the runs in which no order matters have any such pair: the intervals are valid together, and the errors of the two
-    answers, although partly the same, count as independent.
+    At most 5 % of the runs in which no order matters have any such pair: the intervals are valid together, and the
+    errors of the two answers count as independent.
     """
     pairs = list(itertools.combinations(tomogram.space.sequenced, 2))
     if not tomogram.space.listed or not 0 < len(pairs) <= MOST_PAIRS:

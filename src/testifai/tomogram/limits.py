@@ -25,8 +25,6 @@ class Limit:
 
 @dataclass(frozen=True)
 class Plausible:
-    """A test whose quality is among the nearest to a value."""
-
     value: float
     configuration: int
     quality: float
@@ -34,7 +32,6 @@ class Plausible:
 
 
 def scores_of(tomogram: Tomogram) -> Scores:
-    """Return the run's quality scores; InputError if it has none."""
     if not tomogram.space.listed:
         raise no_quality_in(tomogram.space, "accepted: spaces with fewer axes or severities")
     if tomogram.quality is None or not len(tomogram.quality.measured):
@@ -53,7 +50,6 @@ def usual_values(scores: Scores) -> list[float]:
 
 
 def limits(tomogram: Tomogram, values: Sequence[float] = ()) -> list[Limit]:
-    """Return the robustness inside and outside the plausible region, for each value as the limit."""
     scores = scores_of(tomogram)
     estimate, found = scores.estimate, []
     for value in values or usual_values(scores):
@@ -64,7 +60,7 @@ def limits(tomogram: Tomogram, values: Sequence[float] = ()) -> list[Limit]:
 
 
 def nearest_tests(scores: Scores, values: Sequence[float]) -> list[Plausible]:
-    """Return two tests for each value, both near to it: the mildest by the sum of severities, and the severest.
+    """Return two tests near each value: the mildest by the sum of severities, and the severest.
 
     Equal scores can come from one strong perturbation or from many weak ones; the two look different.
     """

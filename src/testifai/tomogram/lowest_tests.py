@@ -19,8 +19,6 @@ SAMPLED = 2_000  # tests that represent a selection of more than are listed
 
 @dataclass(frozen=True)
 class WorstTest:
-    """One of the tests with the lowest estimates."""
-
     sigma: Sigma
     estimate: float
     low: float
@@ -52,7 +50,7 @@ def selected_tests(
 
 
 def lowest_tests(estimator: Estimator, count: int, chosen: Mask | None = None) -> tuple[Ids, RateTable]:
-    """Return the tests with the lowest estimates, lowest first, without those that are unknown.
+    """Return the tests with the lowest known estimates, lowest first.
 
     In a space with more tests than are listed, a sample and the tests that were tried are considered.
     """
@@ -67,7 +65,6 @@ def lowest_tests(estimator: Estimator, count: int, chosen: Mask | None = None) -
 
 
 def worst_tests(estimator: Estimator, count: int) -> tuple[WorstTest, ...]:
-    """Return the tests with the lowest estimates as records, lowest first."""
     ids, found = lowest_tests(estimator, count)
     columns = (found.estimate, found.low, found.high, found.trials)
     return tuple(

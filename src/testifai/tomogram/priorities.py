@@ -51,7 +51,6 @@ class Prioritiser:
 
     @classmethod
     def of(cls, tomogram: Tomogram, query: str | None = None) -> Prioritiser:
-        """Return the prioritiser of the tests that a query selects; of all tests without one."""
         plain = tomogram.outcomes.plain()
         if not plain.total():
             raise InputError("prioritised: the run has no outcome yet; run it first")
@@ -65,10 +64,7 @@ class Prioritiser:
         return cls(ids, rates, plain, tomogram.order, spread)
 
     def next(self, n: int, found: Outcomes | None = None, *, once: bool = False) -> Priorities:
-        """Return the n trials most likely to fail, given the run's own trials and those `found` since.
-
-        With `once`, one trial for each input that has not failed any of the tests yet.
-        """
+        """Return the n trials most likely to fail; with `once`, one for each input that has not failed yet."""
         whole("prioritised: n", n, least=1)
         tried = _tried(self.known, found)
         model = difficulties(self.rates, self.spread, tried, self.known.inputs)
@@ -93,7 +89,6 @@ class Prioritiser:
 
 
 def _highest(tests: Ids, chances: Floats, n: int, *, once: bool) -> tuple[Ids, Places, Floats]:
-    """The n trials of some tests with the highest chances, or the highest one of each input; those below 0 are out."""
     if once:
         rows, places = chances.argmax(axis=0), np.arange(chances.shape[1])
     else:

@@ -29,9 +29,8 @@ def weighted_sum(
     """Return the sum of some tests' rates times weights of any sign, with bounds.
 
     Without a covariance the bounds are the weighted sums of the tests' bounds, which is valid however their errors are
-    correlated: the standard deviation of a sum is at most the sum of standard deviations. Of very many tests the
-    covariance of those with the largest weights is used and the half-widths of the others are added, as is the
-    half-width of a clean test that is based on its own trials.
+    correlated. Of very many tests the covariance of those with the largest weights is used and the half-widths of the
+    others are added, as is the half-width of a clean test that is based on its own trials.
     """
     found = estimator.table(ids)
     estimate, low, high = found.estimate, found.low, found.high
@@ -82,7 +81,6 @@ class Expected:
         return f"<Expected {found}, drop {self.drop:+.3f}, over {self.tests:,} tests: {self.measured:,} measured>"
 
     def as_dict(self) -> Record:
-        """Plain data for JSON, None for what does not exist."""
         names = ("robustness", "low", "high", "drop", "tests", "measured", "inferred")
         keys = ("configuration", "probability", "estimate", "share")
         costliest = [dict(zip(keys, one, strict=True)) for one in self.costliest]
@@ -102,18 +100,6 @@ def expected(
         tomogram: the run
         profile: how probable severities are: a `Profile`, its statements, or an array of the space's shape
         given: known states of context or severities, such as {"weather": "rain"}; None: none
-
-    >>> from testifai.perturb import Perturbation
-    >>> from testifai.runs.outcomes import Outcomes
-    >>> from testifai.tomogram import Tomogram
-    >>> fade = Perturbation("fade", lambda batch, parameter, rng: batch, (0, 1, 2))
-    >>> outcomes = Outcomes(100)
-    >>> for test, passes in enumerate([96, 88, 60]):
-    ...     outcomes.record(test, np.arange(100), np.arange(100) < passes)
-    >>> tomogram = Tomogram(Space({"fade": fade}), outcomes, np.arange(100))
-    >>> answer = expected(tomogram, {"fade": {0: 0.5, 1: 0.4, 2: 0.1}})
-    >>> round(answer.robustness, 3), answer.tests, answer.costliest[0][:2]
-    (0.892, 3, ((1,), 0.4))
     """
     estimator = tomogram.estimator
     space = estimator.space
@@ -167,7 +153,6 @@ def _array(space: Space, weights: Array, given: RecordLike | None) -> tuple[Ids,
 def _stated(
     space: Space, profile: Profile | RecordLike | Sequence[RecordLike], given: RecordLike | None, seed: int
 ) -> tuple[Ids, Floats, int]:
-    """The configurations with a probability, or a sample of them, with their weights; and the number of all."""
     stated = profile if isinstance(profile, Profile) else Profile(profile)
     if any(name == "class" for name, _ in stated.statements):
         raise InputError("profile: 'class' is stated, which only a network can use; accepted here: axes and context")

@@ -23,16 +23,11 @@ MOST_CELLS = 5_000_000  # numbers in one table
 
 @dataclass(frozen=True)
 class Domain:
-    """The states of a named variable, and other words for them."""
-
     states: tuple[State, ...]
     words: Mapping[str, State]
 
     def index(self, key: Any, what: str) -> int:
-        """Return the position of a state, given as itself, by one of its words, or as a number in text.
-
-        Otherwise raise InputError; `what` is the start of its message.
-        """
+        """Return the position of a state, given as itself, by one of its words, or as a number in text."""
         if key in self.states and not isinstance(key, bool):
             return self.states.index(key)
         text = str(key).strip()
@@ -54,7 +49,6 @@ class Variable:
     table: Floats
 
     def number(self, state: Any) -> int:
-        """Return the position of a state; InputError if the variable does not have it."""
         return Domain(self.states, {}).index(state, f"given: {self.name} = {state!r}")
 
 
@@ -108,7 +102,6 @@ class Stated:
                 )
 
     def order(self) -> list[str]:
-        """Return the names such that parents come before children."""
         sorter, names = TopologicalSorter(self.parents), list(self.parents)
         try:
             sorter.prepare()
@@ -181,7 +174,6 @@ def _parents(name: str, statement: RecordLike) -> tuple[str, ...]:
 
 
 def _leaves(row: Any, depth: int) -> Iterator[Mapping[Any, Any]]:
-    """The innermost mappings, of state to probability; other values are rejected when the table is filled."""
     if not isinstance(row, Mapping):
         return
     if depth == 0:
@@ -305,8 +297,6 @@ class Profile:
 
 @dataclass(frozen=True)
 class Known:
-    """A profile's variables, parents before children."""
-
     variables: tuple[Variable, ...]
     properties: tuple[str, ...]
 
@@ -316,7 +306,6 @@ class Known:
 
     @property
     def context(self) -> tuple[str, ...]:
-        """Names of variables that are neither a property nor the class."""
         return tuple(v.name for v in self.variables if v.name not in {*self.properties, "class"})
 
     def variable(self, name: str) -> Variable:
@@ -325,16 +314,12 @@ class Known:
         return self.by_name[name]
 
     def support(self, name: str) -> NDArray[np.intp]:
-        """Return the positions of the states with a probability above 0."""
         return np.flatnonzero(self.joint([name]))
 
     def joint(
         self, names: Sequence[str], given: RecordLike | None = None, among: Mapping[str, NDArray[np.intp]] | None = None
     ) -> Floats:
-        """Return the joint probability of each combination of these variables' states and the evidence `given`.
-
-        `among` limits variables to some positions, in the result too.
-        """
+        """Return the joint probability of states and the evidence; `among` limits variables to some positions."""
         among = among or {}
         evidence = {name: self.variable(name).number(state) for name, state in (given or {}).items()}
         needed = self._ancestors([*names, *evidence])
@@ -351,16 +336,12 @@ class Known:
             chosen = np.zeros(len(self.by_name[name].states))
             chosen[place] = 1
             operands += [chosen[among[name]] if name in among else chosen, [label[name]]]
-        product: Floats = np.einsum(*operands, [label[name] for name in names], optimize="greedy")
-        return product
+        return np.asarray(np.einsum(*operands, [label[name] for name in names], optimize="greedy"))
 
     def draw(
         self, names: Sequence[str], count: int, generator: np.random.Generator, given: RecordLike | None = None
     ) -> NDArray[np.intp]:
-        """Return draws of the states of these variables under the evidence `given`, a row each, as positions.
-
-        Draws that contradict the evidence are rejected, so it must not be too rare.
-        """
+        """Return draws of these variables' states as positions; those that contradict the evidence are rejected."""
         evidence = {name: self.variable(name).number(state) for name, state in (given or {}).items()}
         kept: list[NDArray[np.intp]] = []
         for _ in range(MOST_TURNS):
@@ -386,7 +367,6 @@ class Known:
 
 
 def _default(name: str, domain: Domain) -> Variable:
-    """A property without a statement is off; classes are equally probable."""
     if name == "class":
         return Variable(name, domain.states, (), np.full(len(domain.states), 1 / len(domain.states)))
     return Variable(name, domain.states, (), np.array([float(state == 0) for state in domain.states]))

@@ -47,7 +47,6 @@ class QueryEngine:
         return RegionEstimator(self.estimator)
 
     def answer(self, expression: str, inputs: str | None = None, confidence: float = 0.95) -> Answer:
-        """Return the mean over the tests that an expression selects; see `Tomogram.query`."""
         sample, part = self.sample(expression), self.input_bits(inputs)
         answer = self._regions.checked(sample, part, confidence)
         answer = replace(answer, excluded=self._excluded(expression, part, confidence))
@@ -67,11 +66,9 @@ class QueryEngine:
         return replace(answer, low=min(low, answer.low), high=max(high, answer.high))
 
     def own_inputs(self, expression: str, inputs: str | None = None) -> int:
-        """Return how many different inputs were tried on all tests of a region, or on a random draw of them."""
         return self._regions.own_inputs(self.sample(expression), self.input_bits(inputs))
 
     def by_class(self) -> Answers[str]:
-        """Return the mean over the tests that were tried, for each class."""
         answers: dict[str, Answer] = {}
         if self.labels is not None and self.labels.ndim == 1 and self.labels.dtype.kind != "f":
             regions, pooled = self._regions, self.estimator.pooled
@@ -87,13 +84,11 @@ class QueryEngine:
         return Answers(answers, "class", self.estimator.settings.quantity)
 
     def by(self, column: str, within: str | None = None) -> Answers[int]:
-        """Return the mean over the tests for each value of a column."""
         if (column, within) not in self._tables:
             self._keep(column, within, self._means(column, within))
         return copy.copy(self._tables[column, within])
 
     def by_severity(self, within: str | None = None) -> AnswersByAxis:
-        """Return the mean over the tests for each axis and severity."""
         space = self.estimator.space
         if not space.listed and self.estimator.predicts():
             wanted = [name for name in space.names if (name, within) not in self._tables]
@@ -116,7 +111,6 @@ class QueryEngine:
         return selected
 
     def selection(self, expression: str) -> Selection:
-        """Return the tests that an expression selects in a space of any size; selecting none is an error."""
         compiled = self._compiled(expression)
         found = Selection(self.estimator.space, compiled)
         if not found.count:
@@ -124,7 +118,6 @@ class QueryEngine:
         return found
 
     def sample(self, expression: str) -> TestSample:
-        """Return the tests that an expression selects, or a sample of them if the space is not listed."""
         if self.estimator.space.listed:
             return TestSample.all_of(np.flatnonzero(self.select(expression)))
         return self._some_of(self.selection(expression), DRAWN)
@@ -151,11 +144,9 @@ class QueryEngine:
         return pack(selected[self.order])
 
     def _some_of(self, selection: Selection, most: int) -> TestSample:
-        """A sample of a region; empty if nothing is predicted, since then only measured tests count."""
         return TestSample.some_of(selection, most if self.estimator.predicts() else 0, self.estimator.settings.seed)
 
     def _excluded(self, expression: str, among: Bits | None, confidence: float) -> Excluded | None:
-        """The tests that a query's limit on quality excludes; None without such a limit."""
         compiled = self._compiled(expression)
         if self.quality is None or "quality" not in compiled.names:
             return None
@@ -257,7 +248,6 @@ class QueryEngine:
         return compiled
 
     def _matches(self, compiled: Query, quality: Floats | None) -> Bools:
-        """Which tests fulfil a query, flat by configuration id, given the quality of each test."""
         applied: Query | None = compiled
         columns: Mapping[str, Array] = self.estimator.space.columns()
         if quality is not None and "quality" in compiled.names:
@@ -269,5 +259,4 @@ class QueryEngine:
 
 
 def listing(values: Sequence[object] | Array) -> str:
-    """Return the first 12 values, separated by commas, with an ellipsis if there are more."""
     return ", ".join(map(str, values[:12])) + (", …" if len(values) > 12 else "")

@@ -13,7 +13,7 @@ from testifai.runs.outcomes import Ids, Outcomes
 from testifai.space import Selection
 from testifai.statistics.clustered import ClusteredTrials, interval, interval_of_few
 from testifai.statistics.intervals import disagree, half_widths
-from testifai.strategies.clean import region_of
+from testifai.strategies.base import region_of
 from testifai.support.bits import Bits, count_set
 from testifai.support.types import Bools, Floats
 from testifai.support.validation import number
@@ -36,8 +36,6 @@ MOST_TESTS = 300  # tests drawn of a region for such evidence
 
 @dataclass(frozen=True)
 class RawMean(PlainRecord):
-    """The mean rate over the measured tests of a region; NaN without any."""
-
     estimate: float
     low: float
     high: float
@@ -54,15 +52,10 @@ def raw_mean(
     finite: bool = True,
     of: int = 0,
 ) -> RawMean:
-    """Return the mean raw pass rate of these configurations, on all inputs or on those whose bit is set in `among`.
+    """Return the mean raw pass rate of these configurations, on all inputs or those whose bit is set in `among`.
 
-    If they are a random draw of `of` tests, the interval is for the mean over all of these.
-
-    Nothing is assumed about the surface or the dependence of tests: the interval (`statistics.clustered`) is wider than
-    a surrogate's, and valid whatever the surrogate predicts.
-
-    With `finite` the interval is for the rate on the inputs at hand and closes once every test was tried on all of
-    them; otherwise it is for new inputs like them.
+    If they are a random draw of `of` tests, the interval is for the mean over all of these. It assumes nothing about
+    the surface or the dependence of tests. With `finite` it is for the inputs at hand, otherwise for new ones.
     """
     number("confidence", confidence, above=0, below=1)
     asked = np.unique(np.fromiter(ids, np.int64))
@@ -89,8 +82,6 @@ def raw_mean(
 
 @dataclass(frozen=True)
 class TestSample:
-    """The tests of a region: the ids of all of them, or of a random sample."""
-
     __test__ = False  # pytest: not a test class
 
     ids: Ids = field(repr=False)
@@ -100,44 +91,34 @@ class TestSample:
 
     @classmethod
     def all_of(cls, ids: Ids) -> TestSample:
-        """Return all of the tests with these ids."""
         return cls(ids, len(ids))
 
     @classmethod
     def some_of(cls, selection: Selection, most: int, seed: int) -> TestSample:
-        """Return a random sample of a selection, the same for equal seeds; all of it if it has no more tests."""
         ids = selection.sample(most, np.random.default_rng([seed, 2]))
         return cls(ids, selection.count, selection if len(ids) < selection.count else None, seed)
 
     @property
     def beyond_clean(self) -> bool:
-        """Whether the region has a test other than the clean one."""
         return self.tests > 1 or not self.contains(np.zeros(1, np.int64)).any()
 
     def drawn(self, seed: int) -> Ids:
-        """Return tests of the region in random order, all of them or MOST_TESTS; the same for equal seeds."""
         generator = np.random.default_rng([seed, 4])
         ids = self.ids if self.drawn_from is None else self.drawn_from.sample(DRAWN, generator)
         return generator.permutation(ids)[:MOST_TESTS]
 
     def contains(self, ids: Ids) -> Bools:
-        """Return which of these tests belong to the region, sampled or not."""
         return np.isin(ids, self.ids) if self.drawn_from is None else self.drawn_from.contains(ids)
 
 
 @dataclass(frozen=True, eq=False)
 class RegionEstimator:
-    """Mean rates of regions with bounds, from the estimates of their tests."""
-
     estimator: Estimator
 
     def answer(
         self, sample: TestSample, among: Bits | None = None, confidence: float = 0.95, *, anytime: bool = False
     ) -> Answer:
-        """Return the mean over the tests of a region, on all inputs or those whose bits are set in `among`.
-
-        With `anytime` its bounds stay valid however often one looks.
-        """
+        """Return the mean over the tests of a region; with `anytime` its bounds stay valid however often one looks."""
         estimator = self.estimator
         level = estimator.anytime_confidence(confidence) if anytime else confidence
         if not estimator.space.listed and not (len(sample.ids) and estimator.predicts(among)):
@@ -159,10 +140,7 @@ class RegionEstimator:
         return self._assembled(sample, view, (low, high), base, measured, others)
 
     def answers_by_sample(self, parts: Sequence[Selection]) -> list[Answer]:
-        """Return the means over regions of a space with more tests than are listed.
-
-        They share the sample of the whole space; a region with too few of its tests has a separate sample.
-        """
+        """Return the means over regions, from the sample of the whole space or, if it has too few, from their own."""
         estimator = self.estimator
         ids, seen = estimator.sample
         rows, seed = estimator.space.matrix(ids), estimator.settings.seed
@@ -183,7 +161,6 @@ class RegionEstimator:
         return [answers[n] for n in members]
 
     def raw_answer(self, ids: Ids, among: Bits | None, confidence: float = 0.95) -> Answer:
-        """Return the mean over some measured tests from their own trials alone."""
         free = self._raw_mean(ids, among, confidence)
         drop = free.estimate - self._raw_mean(self.estimator.measured_ids[:1], among).estimate
         return Answer(free.estimate, free.low, free.high, drop, free.tests, free.tests, 0, ())
@@ -191,8 +168,7 @@ class RegionEstimator:
     def checked(self, sample: TestSample, among: Bits | None, confidence: float, *, anytime: bool = False) -> Answer:
         """Return the mean over a region, checked against its own trials: of all its tests, or of a random draw of them.
 
-        If the surrogate and the trials contradict each other, the answer is that of the trials: it makes no assumption
-        about the surface.
+        If these contradict the surrogate, the answer is that of the trials, which assumes nothing about the surface.
         """
         estimator = self.estimator
         answer = self.answer(sample, among, confidence, anytime=anytime)
@@ -213,10 +189,7 @@ class RegionEstimator:
         return replace(trusted, model_free=found, disagrees=True, modelled=modelled)
 
     def own_tests(self, sample: TestSample, among: Bits | None) -> Ids:
-        """Return tests that represent a region and have trials: all its tests, or the first of a random draw.
-
-        None if too few of the draw were tried.
-        """
+        """Return tests that represent a region and have trials: all, or the first of a random draw; none if too few."""
         estimator = self.estimator
         known = sample.drawn_from is None and np.isin(sample.ids, estimator.measured_ids).all()
         if known and estimator.outcomes.counts(sample.ids, among)[1].all():
@@ -228,7 +201,6 @@ class RegionEstimator:
         return own if len(own) >= min(NEEDED, sample.tests) else own[:0]
 
     def own_inputs(self, sample: TestSample, among: Bits | None) -> int:
-        """Return the number of different inputs that were tried on the tests that represent a region."""
         own = self.own_tests(sample, among)
         return self._raw_mean(own, among).inputs if len(own) else 0
 
@@ -241,7 +213,6 @@ class RegionEstimator:
         measured: int,
         others: tuple[Ids, RateTable] | None = None,
     ) -> Answer:
-        """The mean of the tests' estimates as an answer; `others` are more tests that may be among the worst."""
         robustness, ids = float(view.estimate.mean()), sample.ids
         if others is not None:
             ids, view = np.concatenate([ids, others[0]]), view.and_(others[1])
@@ -265,7 +236,6 @@ class RegionEstimator:
     def _rates(
         self, sample: TestSample, among: Bits | None, confidence: float, *, anytime: bool
     ) -> tuple[RateTable, RateTable]:
-        """Estimates of the sampled tests, and of the clean test, from which the drop is measured."""
         estimator, ids = self.estimator, np.concatenate([[0], sample.ids])
         usual = estimator.space.listed and among is None and confidence == 0.95 and not anytime
         # A pooling surrogate keeps what it predicts: of a large space, only what is needed is predicted.
@@ -288,7 +258,6 @@ class RegionEstimator:
     def _sampled_bounds(
         self, rows: NDArray[np.int64], seen: RateTable, members: Sequence[Bools], tests: Sequence[int]
     ) -> list[tuple[float, float]]:
-        """Bounds of the means over several sets of sampled tests, each a sample of that many tests."""
         surrogate = self.estimator.pooling()
         if surrogate is None:
             return [_mean_bounds(seen.at(of), size, 0.95) for of, size in zip(members, tests, strict=True)]

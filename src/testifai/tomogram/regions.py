@@ -40,14 +40,11 @@ class RegionAnswer:
         return f"<{self.query}: {estimate_text(self.answer.robustness, self.answer.low, self.answer.high)}>"
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         return {"query": self.query, **self.answer.as_dict()}
 
 
 @dataclass(frozen=True)
 class RegionSearch:
-    """Regions that a search found, the number of regions searched, and the most axes with a condition."""
-
     regions: tuple[RegionAnswer, ...]
     searched: int
     most_axes: int = MOST_AXES
@@ -57,7 +54,6 @@ class RegionSearch:
 
     @property
     def axes(self) -> str:
-        """The most axes with a condition, in words."""
         return {1: "one axis", 2: "two axes"}.get(self.most_axes, "three axes")
 
 
@@ -158,7 +154,6 @@ def _quality(
 
 
 def _ranges(levels: int) -> Ranges:
-    """All ranges but the whole axis; of a long axis, only those that contain an end."""
     listed = itertools.combinations_with_replacement(range(levels), 2)
     return tuple(
         (first, last)
@@ -168,7 +163,6 @@ def _ranges(levels: int) -> Ranges:
 
 
 def _best_first(space: Space, ranges: Sequence[Ranges], qualities: Mapping[Chosen, Floats]) -> Iterator[str]:
-    """The queries of regions below the mean, the best first; of equals, those with fewer conditions."""
     quality = np.concatenate([one.reshape(-1) for one in qualities.values()])
     starts = np.cumsum([0, *(one.size for one in qualities.values())])
     boxes = list(qualities.items())

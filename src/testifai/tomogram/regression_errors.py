@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Distance:
-    """Mean over some tests of the errors in their own trials."""
-
     absolute: float
     squared: float
     tests: int
@@ -26,12 +24,10 @@ class Distance:
         return f"mean absolute error {self.absolute:.4g}, root mean squared error {self.squared**0.5:.4g}"
 
     def as_dict(self) -> Record:
-        """Plain data for JSON."""
         return {"mean_absolute_error": self.absolute, "mean_squared_error": self.squared, "tests": self.tests}
 
 
 def distance(tomogram: Tomogram, expression: str) -> Distance | None:
-    """Return the errors over the measured tests that a query selects; None if none is known."""
     oracle = (tomogram.provenance.get(keys.IDENTITY) or {}).get("oracle")
     outcomes, ids = tomogram.outcomes, tomogram.estimator.measured_ids
     named = oracle if isinstance(oracle, dict) else {}

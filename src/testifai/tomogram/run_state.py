@@ -9,10 +9,7 @@ from testifai.tomogram.tomogram import Tomogram
 
 
 def run_state(tomogram: Tomogram) -> Record:
-    """Return whether a run is finished, its planned and done inferences, and its population, as plain data for JSON.
-
-    What was planned is the most that the run may need. A run that was never stored, or merged, is finished.
-    """
+    """Return as plain data whether a run is finished; one that was never stored, or merged, is."""
     done, planned = tomogram.outcomes.total(), tomogram.provenance.get(keys.PLANNED)
     finished = planned is None or tomogram.provenance.get(keys.FINISHED) == done
     planned = done if finished or planned is None else max(planned, done)
@@ -20,7 +17,6 @@ def run_state(tomogram: Tomogram) -> Record:
 
 
 def unfinished(tomogram: Tomogram) -> str | None:
-    """Return the line about a run that is not finished; None for one that is."""
     found = run_state(tomogram)
     if found["finished"]:
         return None
@@ -28,5 +24,4 @@ def unfinished(tomogram: Tomogram) -> str | None:
 
 
 def scope(tomogram: Tomogram) -> str:
-    """Return what follows a number that is about exactly the inputs of the run; nothing for new inputs like them."""
     return only_for(tomogram.outcomes.inputs if tomogram.settings.finite else None)

@@ -83,8 +83,7 @@ class Tomogram:
         )
 
     def _repr_html_(self) -> str:
-        html: str = view("tomogram in a notebook")(self)
-        return html
+        return str(view("tomogram in a notebook")(self))
 
     @cached_property
     def estimator(self) -> Estimator:

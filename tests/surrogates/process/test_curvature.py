@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from testifai.surrogates.process.curvature import GROWTH, MOST, Growth
+from testifai.surrogates.process.posterior import GROWTH, MOST_GROWTH, Growth
 
 GRID = np.indices((5, 4)).reshape(2, -1).T
 SURFACE = np.random.default_rng(0).normal(size=(5, 4))
@@ -16,7 +16,7 @@ def test_second_differences_are_those_of_the_grid():
     along = [np.pad(np.diff(SURFACE, 2, axis=axis), [(1, 1) if axis == other else (0, 0) for other in range(2)], "edge")
              for axis in range(2)]  # fmt: skip
     squared = sum(one**2 for one in along).ravel()
-    expected = np.clip(1 + GROWTH * (squared / squared.mean() - 1), 1, MOST)
+    expected = np.clip(1 + GROWTH * (squared / squared.mean() - 1), 1, MOST_GROWTH)
     np.testing.assert_allclose(Growth(surface, GRID, (5, 4))(GRID), expected)
 
 

@@ -8,7 +8,7 @@ import pytest
 from testifai.errors import InputError
 from testifai.perturb import Perturbation
 from testifai.space import Space
-from testifai.surrogates.forest import Forest
+from testifai.surrogates.adapter import Forest
 from testifai.surrogates.process import Process
 from testifai.surrogates.process.grid import GridIndex
 from testifai.surrogates.process.kernel import Prior, Sequences

@@ -20,8 +20,6 @@ from testifai.surrogates.process.linear_algebra import Ints, contracted
 
 
 class GridIndex:
-    """Index tests by their places."""
-
     def __init__(self, places: Ints, sizes: Sequence[int], *, ordered: bool = False) -> None:
         self._sizes, self._sequences = tuple(sizes), math.factorial(len(sizes)) if ordered else 1
         self.size = math.prod(sizes) * self._sequences  # how many keys there may be
@@ -36,7 +34,6 @@ class GridIndex:
         self._sorted = keys[self._order]
 
     def __call__(self, places: Ints) -> Ints:
-        """Return the numbers of configurations among the tests, -1 for others."""
         keys = self.keys(places)
         at = np.searchsorted(self._sorted, keys, side="right") - 1
         found: Ints = np.where(self._sorted[at] == keys, self._order[at], -1)
@@ -59,7 +56,6 @@ class GridIndex:
 
 
 def severities(features: ArrayLike) -> NDArray[np.int64]:
-    """Return features as rows of severities, or raise InputError."""
     rows = np.asarray(features)
     if rows.ndim != 2 or rows.shape[1] == 0 or rows.dtype.kind not in "iu":
         raise InputError(f"features: {rows.dtype} of shape {rows.shape}; accepted: a row of severities each")
@@ -67,7 +63,6 @@ def severities(features: ArrayLike) -> NDArray[np.int64]:
 
 
 def known_places(prior: Prior, rows: NDArray[np.int64]) -> Ints:
-    """Return severities as places among the levels of their axes; raise InputError if there is no such level."""
     if rows.shape[1] != prior.width:
         raise InputError(f"features: {rows.shape[1]} severities to a row; accepted: {prior.width}")
     if prior.ordered and not are_numbered(rows):
@@ -123,7 +118,6 @@ class WholeGrid:
         return Spectrum(kernels, vectors, factors, weights, weights * outer(factors), rough_part)
 
     def times(self, parameters: Floats, weights: Floats) -> Floats:
-        """Return the prior's covariance matrix times a vector over the grid."""
         spectrum = self.spectrum(parameters)
         coefficients = contracted(weights.reshape(self.sizes), spectrum.vectors)
         coefficients *= spectrum.smooth + spectrum.rough
@@ -131,9 +125,7 @@ class WholeGrid:
 
 
 def outer(factors: Sequence[Floats]) -> Floats:
-    """Return the products of every choice of one entry of each factor."""
-    product: Floats = functools.reduce(np.multiply.outer, factors, np.ones(()))
-    return product
+    return np.asarray(functools.reduce(np.multiply.outer, factors, np.ones(())))
 
 
 def contrasts(n: int) -> Floats:

@@ -116,7 +116,7 @@ class SameInput:
 
 
 def thinned(single: Trials, most: Floats) -> Trials:
-    """Return at most so many trials of each test, those of the first inputs in the run's random order."""
+    """Keep at most this many trials of each test, those of the first inputs in the run's random order."""
     order = np.lexsort((single.place, single.test))
     count = np.bincount(single.test, minlength=len(most))
     rank = np.empty(len(order), np.intp)
@@ -133,8 +133,7 @@ def hermite(rates: Floats) -> Floats:
     polynomials = np.ascontiguousarray(np.polynomial.hermite_e.hermevander(h, TERMS - 1).T)
     factorials = np.cumprod(np.arange(1.0, TERMS + 1))
     density = np.exp(-(h**2) / 2) / np.sqrt(2 * np.pi * rates * (1 - rates))
-    coefficients: Floats = polynomials * density / np.sqrt(factorials)[:, None]
-    return coefficients
+    return np.asarray(polynomials * density / np.sqrt(factorials)[:, None])
 
 
 def fit_same_input(
@@ -277,7 +276,6 @@ class Information:
         self.precision[np.ix_(used, used)] = scipy.linalg.inv(covariance, check_finite=False)
 
     def covariance(self) -> Floats:
-        """Return the inverse of P."""
         return inverse(scipy.linalg.lapack.dpotrf(self.precision, lower=1)[0])
 
     def score(self, deviations: Floats) -> Floats:

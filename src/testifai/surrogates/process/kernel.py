@@ -38,22 +38,15 @@ EDGE = 0.06  # trials are linearised, and slopes taken, at values of eta this fa
 
 
 def inside(eta: Floats) -> Floats:
-    """Clip eta to at least EDGE from both ends of the scale."""
     return np.clip(eta, EDGE, np.pi / 2 - EDGE)
 
 
 def rate(eta: Floats) -> Floats:
-    rates: Floats = np.sin(np.clip(eta, 0, np.pi / 2)) ** 2
-    return rates
+    return np.asarray(np.sin(np.clip(eta, 0, np.pi / 2)) ** 2)
 
 
 def moments(eta: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of the rate for a normal eta; unlike a slope, they do not vanish at rates 0 and 1.
-
-    >>> mean, variance = moments(np.array([0.0, np.pi / 4]), np.array([0.01, 0.01]))
-    >>> mean.round(4).tolist(), variance.round(4).tolist()
-    ([0.0099, 0.5], [0.0002, 0.0096])
-    """
+    """Return mean and variance of the rate for a normal eta; unlike a slope, they do not vanish at rates 0 and 1."""
     once = np.exp(-2 * variance)
     mean = (1 - np.cos(2 * eta) * once) / 2
     spread = (1 + np.cos(4 * eta) * once**4) / 8 - (np.cos(2 * eta) * once) ** 2 / 4
@@ -120,11 +113,9 @@ class AxisKernel:
 
     @property
     def table(self) -> Floats:
-        """v_j K_j."""
         return self.scale * self.matrix
 
     def gradient(self, outer: Floats) -> Floats:
-        """Return the derivative by the axis's parameters, given that by K_j."""
         n, trace = len(self.raw), float(np.trace(self.raw))
         by_raw = n / trace * outer - n / trace**2 * float((outer * self.raw).sum()) * np.eye(n)
         by_value = _centre(by_raw)
@@ -184,17 +175,14 @@ class Prior:
         return len(self.sizes) * (2 if self.ordered else 1)
 
     def drawn(self, count: int, random: np.random.Generator) -> Ints:
-        """Sample configurations with replacement."""
         drawn = np.column_stack([random.integers(size, size=count) for size in self.sizes]).astype(np.intp)
         return drawn if self.sequences is None else self.sequences.drawn(drawn, random)
 
     def density(self, parameters: Floats) -> tuple[float, Floats]:
-        """Return the logarithm of the parameters' prior density, up to a constant, and its gradient."""
         z = (parameters - self.mean) / self.sd
         return -0.5 * float(z @ z), -z / self.sd
 
     def weights(self, parameters: Floats) -> tuple[Floats, Floats]:
-        """Return w and u by order, from order 0."""
         smooth, rough = np.zeros(self.orders + 1), np.zeros(self.orders + 1)
         smooth[0] = CONSTANT
         smooth[1:] = np.exp(parameters[self.smooth])
@@ -214,7 +202,6 @@ class Prior:
         return np.array(columns, np.intp).reshape(self.width, -1).T
 
     def kernel(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
-        """Return the prior covariance between configurations."""
         surface = self._surface(parameters, rows, columns)
         if self.sequences is not None:
             surface += self.sequences.kernel(parameters[self.order], rows, columns)
@@ -223,9 +210,8 @@ class Prior:
     def _surface(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
         """Return the covariance due to severities.
 
-        Axes are split into two halves, e_o = sum_i e_i(first half) e_(o-i)(second half). A half has few different
-        configurations, so that only a few large arrays are made, or one if rows are most products of halves, as on a
-        grid. With many axes, halves have many configurations too, and pairs of configurations are faster.
+        Axes are split into two halves, e_o = sum_i e_i(first half) e_(o-i)(second half), which have few different
+        configurations: only a few large arrays are made. With many axes, pairs of configurations are faster.
         """
         if len(self.active) >= MANY_AXES:
             return self._by_pairs(parameters, rows, columns)
@@ -247,7 +233,6 @@ class Prior:
         return total
 
     def _by_pairs(self, parameters: Floats, rows: Ints, columns: Ints) -> Floats:
-        """Return the same as `_surface`, for chunks of rows that fit into the processor's cache."""
         smooth, rough = self.weights(parameters)
         axes = zip(self.active, self.axes(parameters), strict=True)
         tables = [kernel.scale * kernel.matrix[:, columns[:, j]] for j, kernel in axes]
@@ -331,7 +316,6 @@ class _Half:
 
 
 def _all_products(first: _Half, second: _Half, terms: Sequence[tuple[Floats, Floats]]) -> Floats:
-    """Return the sum over terms of products of tables, by a matrix product for each column."""
     left, right = (
         np.array([tables[side][:, half.column_at.ravel()] for tables in terms]).transpose(2, 1, 0)
         for side, half in enumerate((first, second))
@@ -348,11 +332,7 @@ def unrelated(levels: int) -> Floats:
 
 
 def symmetric(factors: Sequence[Floats], orders: int) -> list[Floats]:
-    """Return the elementary symmetric polynomials e_0..e_orders of arrays, entry by entry.
-
-    >>> [int(e) for e in symmetric([np.array(2.0), np.array(3.0), np.array(5.0)], 3)]
-    [1, 10, 31, 30]
-    """
+    """Return the elementary symmetric polynomials e_0..e_orders of arrays, entry by entry."""
     shape = factors[0].shape if factors else ()
     sums = [np.ones(shape), *(np.zeros(shape) for _ in range(orders))]
     for factor in factors:
@@ -362,15 +342,11 @@ def symmetric(factors: Sequence[Floats], orders: int) -> list[Floats]:
 
 
 def _centre(matrix: Floats) -> Floats:
-    centred: Floats = matrix - matrix.mean(axis=0) - matrix.mean(axis=1, keepdims=True) + matrix.mean()
-    return centred
+    return np.asarray(matrix - matrix.mean(axis=0) - matrix.mean(axis=1, keepdims=True) + matrix.mean())
 
 
 class Sequences:
-    """The covariance due to the order of application, given the logarithms of the q_j, of m and of r.
-
-    Configurations are rows of levels, by their places on the axes, and of the places at which these are applied.
-    """
+    """The covariance due to the order of application, given the logarithms of the q_j, of m and of r."""
 
     def __init__(self, levels: Sequence[ArrayLike], active: Sequence[int]) -> None:
         self._axes, self._active = len(levels), list(active)
@@ -387,17 +363,14 @@ class Sequences:
         return len(self._active) + 2
 
     def variances(self, parameters: Floats) -> Floats:
-        """Return the prior variance of each feature's weight."""
         return np.asarray(np.exp(parameters[self._scales].sum(axis=1)))
 
     def typical(self, parameters: Floats) -> Floats:
-        """Return the mean variance that each feature adds to configurations with both axes on."""
         means = [(self._roots[j][1:] ** 2).mean(axis=0) for j in self._active]
         products = [np.multiply.outer(means[a], means[b]).ravel() for a, b in self._pairs]
         return np.asarray(self.variances(parameters) * np.concatenate([np.empty(0), *products]))
 
     def features(self, rows: Ints) -> Floats:
-        """Return the features of each pair of axes, a row for each configuration."""
         parts = [np.empty((len(rows), 0))]
         for at, other in self._pairs:
             a, b = self._active[at], self._active[other]
@@ -445,7 +418,6 @@ class Sequences:
         return total
 
     def drawn(self, places: Ints, random: np.random.Generator) -> Ints:
-        """Return levels with a random order of application for each row."""
         off = places == 0
         # Perturbations that are off come last, and have no position.
         place = np.argsort(np.argsort(random.random(places.shape) + off, axis=1), axis=1) + 1
@@ -483,8 +455,7 @@ class Between:
 def _matern(levels: ArrayLike, length: float) -> Floats:
     at = np.asarray(levels, np.float64)
     distance = math.sqrt(3) / length * np.abs(at[:, None] - at) / (at[-1] - at[0])
-    kernel: Floats = (1 + distance) * np.exp(-distance)
-    return kernel
+    return np.asarray((1 + distance) * np.exp(-distance))
 
 
 def _root(kernel: Floats) -> Floats:

@@ -15,18 +15,14 @@ ROWS = 2_000  # rows of a chunk
 
 
 def chunks(rows: int) -> Iterator[slice]:
-    """Split rows into slices of at most ROWS."""
     return (slice(start, start + ROWS) for start in range(0, rows, ROWS))
 
 
 def cholesky(covariance: Floats) -> Floats:
-    """Return the lower Cholesky factor; the covariance may be overwritten."""
-    factor: Floats = scipy.linalg.cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
-    return factor
+    return np.asarray(scipy.linalg.cholesky(covariance, lower=True, overwrite_a=True, check_finite=False))
 
 
 def solve(factor: Floats, values: Floats) -> Floats:
-    """Return the inverse covariance times values, from the lower Cholesky factor."""
     return np.asarray(scipy.linalg.cho_solve((factor, True), values, check_finite=False))
 
 
@@ -36,7 +32,6 @@ def explained_root(factor: Floats, cross: Floats) -> Floats:
 
 
 def inverse(factor: Floats) -> Floats:
-    """Return the inverse covariance, from the lower Cholesky factor."""
     lower = scipy.linalg.lapack.dpotri(factor, lower=1)[0]
     return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 

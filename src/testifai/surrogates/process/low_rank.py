@@ -63,7 +63,6 @@ class Effects:
             self._ordered_sd = np.sqrt(self._sequences.variances(scales)[self._ordered])
 
     def __call__(self, places: Ints) -> Floats:
-        """Return each effect at configurations, times its standard deviation: a row for a configuration."""
         parts = [np.full((len(places), 1), math.sqrt(CONSTANT))]
         lifted = [vectors[places[:, j]] for j, vectors in zip(self._active, self._vectors, strict=True)]
         table = np.concatenate(lifted, axis=1) if lifted else np.empty((len(places), 0))
@@ -90,8 +89,6 @@ def _candidates(axes: int, order: int, widest: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class SeenTests:
-    """Tests with their trials, and the variance of the offset of the inputs used from all inputs."""
-
     places: Ints
     won: Floats
     tried: Floats
@@ -100,8 +97,6 @@ class SeenTests:
 
 
 class LowRankPosterior:
-    """The posterior of all weights, of the tests' remainders, and of configurations that were not tried."""
-
     def __init__(self, prior: Prior, parameters: Floats, seen: SeenTests, level: float) -> None:
         self._prior, self._parameters, self._level, self._seen = prior, parameters, level, seen
         self._effects = Effects(prior, parameters)
@@ -116,7 +111,6 @@ class LowRankPosterior:
             self.outliers = self._outlier_tests(effects)
 
     def values(self, places: Ints) -> tuple[Floats, Floats]:
-        """Return mean and variance of each eta by the surface."""
         eta, variance = np.empty(len(places)), np.empty(len(places))
         for some in chunks(len(places)):
             effects = self._effects(places[some])
@@ -129,7 +123,6 @@ class LowRankPosterior:
         return eta, variance + self._seen.offset
 
     def along(self, places: Ints, weights: Floats) -> Floats:
-        """Return the posterior covariance of each eta with weighted sums of them, a column for each."""
         total = sum((self._effects(places[some]).T @ weights[some] for some in chunks(len(places))), np.zeros(()))
         solved = solve(self._factor, np.asarray(total))
         along = np.concatenate([self._effects(places[some]) @ solved for some in chunks(len(places))])
@@ -140,7 +133,6 @@ class LowRankPosterior:
         return np.asarray(spent @ spent.T + np.diag(self._apart(places)) + self._seen.offset)
 
     def _apart(self, places: Ints) -> Floats:
-        """Return the posterior variance of each configuration's remainder."""
         test = self.numbered(places)
         rest = np.concatenate([self._rest(places[some], self._effects(places[some])) for some in chunks(len(places))])
         return np.where(test >= 0, self._left[test], rest)
@@ -173,7 +165,6 @@ class LowRankPosterior:
         return find_outliers(predicted, spread, seen.won, seen.tried, seen.inputs)
 
     def _rest(self, places: Ints, effects: Floats) -> Floats:
-        """Return the prior variance of configurations that the effects do not explain."""
         left: Floats = self._prior.variance(self._parameters, places) - (effects**2).sum(axis=1)
         return np.maximum(left, 1e-9)
 

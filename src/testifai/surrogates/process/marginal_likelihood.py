@@ -46,7 +46,6 @@ class FitCache:
         self._vectors: dict[str, Floats] = {}
 
     def __call__(self, name: str, size: int, find: Callable[[], Floats]) -> Floats:
-        """Return the vector of this name; it is computed if it is not stored, or not with this size."""
         if name not in self._vectors:
             try:
                 known = np.asarray(self._known.get(name), np.float64)
@@ -57,7 +56,6 @@ class FitCache:
         return self._vectors[name]
 
     def as_dict(self) -> dict[str, list[float]]:
-        """Return the vectors used as plain data, which is read back to the last bit."""
         return {name: vector.tolist() for name, vector in self._vectors.items()}
 
 
@@ -99,9 +97,9 @@ def maximise(prior: Prior, problem: Problem, start: Floats, steps: int) -> Float
 class CompleteGrid:
     """Values on the complete grid, in the order of the configurations: O(number of tests) per evaluation.
 
-    All terms of the prior have the Kronecker product of the axes' eigenvectors as eigenvectors, so that the values'
-    coefficients in that basis are independent. Noise makes them dependent unless it is homoscedastic and independent;
-    it counts with its mean variance within each set of axes: a composite likelihood, right on average.
+    The values' coefficients in the prior's eigenvectors are independent. Noise makes them dependent unless it is
+    homoscedastic and independent; it counts with its mean variance within each set of axes: a composite likelihood,
+    right on average.
     """
 
     def __init__(self, prior: Prior, values: Floats, noise: Floats) -> None:
@@ -115,7 +113,6 @@ class CompleteGrid:
         return self._value(self._grid.spectrum(parameters))[0]
 
     def slope(self, parameters: Floats) -> tuple[float, Floats]:
-        """Return the same with its gradient."""
         prior, order, sizes = self.prior, self._grid.used, self._sizes
         spectrum = self._grid.spectrum(parameters)
         value, variance, solved = self._value(spectrum)
@@ -136,7 +133,6 @@ class CompleteGrid:
         return value, gradient
 
     def posterior(self, parameters: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance of the surface at the tests."""
         spectrum = self._grid.spectrum(parameters)
         own = spectrum.smooth + spectrum.rough
         share = own / (own + self._noise)
@@ -206,18 +202,16 @@ class SomeTests:
         return cross @ solved, self.prior.variance(parameters, rows) - explained
 
     def fewer(self) -> SomeTests:
-        """Return the same problem with FEWER tests, to sample parameters with."""
         return SomeTests(self.prior, self.places[:FEWER], self._values[:FEWER], self._noise[:FEWER, :FEWER])
 
     @cached_property
     def elsewhere(self) -> Ints:
-        """Configurations sampled at random, without the tests."""
         drawn = self.prior.drawn(ELSEWHERE, np.random.default_rng(0))
         tests = set(map(tuple, self.places.tolist()))
         return drawn[[tuple(row) not in tests for row in drawn.tolist()]]
 
     def solved(self, covariance: Floats) -> tuple[Floats, Floats]:
-        """Return the factor of the values' covariance, given that of the surface, and its inverse times the values."""
+        """Return the factor of the values' covariance, given the surface's, and its inverse times the values."""
         factor = cholesky(covariance + self._noise)
         return factor, solve(factor, self._values)
 
@@ -239,7 +233,6 @@ Problem = CompleteGrid | SomeTests
 
 
 def _by_effect(noise: Floats, sizes: list[int]) -> Floats:
-    """Return the mean variance of noise in the coefficients of each set of axes."""
     if noise.ndim == 1:
         return np.full(sizes, noise.mean())
     turns = [np.column_stack([np.full(n, n**-0.5), contrasts(n)]) for n in sizes]
@@ -252,15 +245,11 @@ def _by_effect(noise: Floats, sizes: list[int]) -> Floats:
 
 
 def unwidened(places: Ints, tried: Bools) -> Floats:
-    """Return a factor of 1, for known parameters."""
     return np.ones(len(places))
 
 
 class Widening:
-    """The factor on the variance of configurations because parameters are uncertain.
-
-    It depends on their places and on which of them have trials. Parameters are sampled on first use.
-    """
+    """The factor on the variance of configurations, tried or not, because parameters are uncertain."""
 
     def __init__(
         self, problem: Problem, mode: Floats, seed: int, cache: FitCache | None = None, name: str = ""
@@ -300,7 +289,6 @@ def draws(problem: Problem, mode: Floats, seed: int) -> list[Floats]:
     random = np.random.default_rng(seed)
 
     def density(z: Floats) -> float:
-        """Return the log posterior density, relative to the normal one."""
         parameters = mode + turn @ z
         return problem.value(parameters) + prior.density(parameters)[0] + 0.5 * float(z @ z)
 
@@ -329,7 +317,6 @@ def _step(
 
 
 def _spread(problem: Problem, mode: Floats) -> Floats:
-    """Return a root of the posterior's covariance at the mode, in units of the parameters' prior sd."""
     sd, count = problem.prior.sd, len(mode)
     curvature = np.zeros((count, count))
     for row, step in enumerate(np.diag(STEP * sd)):
@@ -344,8 +331,7 @@ def _ratios(problem: Problem, mode: Floats, seed: int) -> Floats:
     with one_blas_thread():
         _, plain = problem.posterior(mode)
         means, variances = map(np.array, zip(*map(problem.posterior, draws(problem, mode, seed)), strict=True))
-    ratios: Floats = (variances.mean(axis=0) + means.var(axis=0)) / plain
-    return ratios
+    return np.asarray((variances.mean(axis=0) + means.var(axis=0)) / plain)
 
 
 def _orders(prior: Prior, places: Ints) -> Ints:
@@ -353,7 +339,6 @@ def _orders(prior: Prior, places: Ints) -> Ints:
 
 
 def _means(prior: Prior, places: Ints, ratios: Floats) -> Floats:
-    """Return the mean ratio of each order, or of all if there is none of that order."""
     order, most = _orders(prior, places), len(prior.active)
     count, total = np.bincount(order, minlength=most + 1), np.bincount(order, ratios, most + 1)
     return np.where(count > 0, total / np.maximum(count, 1), ratios.mean())
@@ -402,7 +387,7 @@ class ValueSurface:
         """Return the root mean square of standardised residuals of groups of values, each predicted from the others.
 
         Residuals are M w with M the inverse of a group's block of the inverse covariance, and M is their covariance
-        (Rasmussen and Williams 2006, section 5.4.2, for blocks); 1 if there is no group.
+        (Rasmussen and Williams 2006, section 5.4.2, for blocks).
         """
         factor, weights = self._solved
         precision = solve(factor, np.eye(len(factor)))

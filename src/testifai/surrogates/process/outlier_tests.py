@@ -41,7 +41,6 @@ def counted(places: Ints, trials: Floats) -> Floats:
 
 
 def overall(passes: Floats, trials: Floats) -> float:
-    """Return eta of all trials together."""
     return float(np.arcsin(np.sqrt((passes.sum() + 0.5) / (trials.sum() + 1))))
 
 
@@ -54,11 +53,10 @@ def values_at(eta: Floats, passes: Floats, trials: Floats) -> tuple[Floats, Floa
 def sketch(
     levels: Sequence[Sequence[int]], features: NDArray[np.int64], passes: Ints, trials: Ints
 ) -> tuple[Floats, Floats] | None:
-    """Return the rate of each test and the variance of its error if all tests of a grid have similar trials; else None.
+    """Return the rate and error variance of each test if all tests of a grid have similar trials; else None.
 
-    The prior's eigenvectors are then those of the whole problem, and no matrix of tests is made: a hundredth of the
-    time of a fit of the process. The sketch suffices to plan further trials; it ignores that tests share inputs, that
-    the prior's parameters are uncertain and that single tests may be off the surface.
+    No matrix of tests is made: a hundredth of the time of a fit. The sketch ignores that tests share inputs, that the
+    prior's parameters are uncertain and that single tests may be off the surface.
     """
     prior = Prior([sorted(axis) for axis in levels])
     places = prior.places(features)
@@ -95,14 +93,12 @@ class OutlierTests:
         return self.chance * OFF**2
 
     def moments(self, tests: Ints, eta: Floats, variance: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance of some tests by both explanations, given those by the surface."""
         chance, other, spread = self.chance[tests], self.eta[tests], self.variance[tests]
         mean = eta + chance * (other - eta)
         between = chance * (1 - chance) * (other - eta) ** 2
         return mean, (1 - chance) * variance + chance * spread + between
 
     def quantile(self, tests: Ints, eta: Floats, variance: Floats, level: float) -> Floats:
-        """Return a quantile of the value of some tests, by both explanations."""
         ndtr, ndtri = scipy.special.ndtr, scipy.special.ndtri
         chance, other = self.chance[tests], self.eta[tests]
         sd, other_sd = (np.sqrt(np.maximum(one, TINY)) for one in (variance, self.variance[tests]))
@@ -118,10 +114,7 @@ class OutlierTests:
 def find_outliers(
     predicted: Floats, spread: Floats, passes: Floats, trials: Floats, inputs: Floats | float
 ) -> OutlierTests:
-    """Compare each test's trials with the prediction by all others, which has variance `spread`.
-
-    Variances are for the rate on this many inputs: 0 if all of them were tried.
-    """
+    """Compare each test's trials with the prediction by all others, which has variance `spread`."""
     noise = 0.25 / trials
     surprise = np.arcsin(np.sqrt((passes + 0.375) / (trials + 0.75))) - predicted  # Anscombe 1948
     narrow, wide = spread + noise, spread + noise + OFF**2

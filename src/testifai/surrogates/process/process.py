@@ -17,7 +17,6 @@ from testifai.statistics.intervals import half_widths, skewed_reaches
 from testifai.support.progress import note
 from testifai.support.types import Bools, Floats, Record, RecordLike
 from testifai.surrogates.base import PoolingSurrogate, are_numbered, drawn_from, selected
-from testifai.surrogates.process.curvature import Growth
 from testifai.surrogates.process.grid import GridIndex, WholeGrid, known_places, severities
 from testifai.surrogates.process.input_correlation import (
     KNOTS,
@@ -35,7 +34,7 @@ from testifai.surrogates.process.low_rank import LowRankPosterior, SeenTests
 from testifai.surrogates.process.marginal_likelihood import FitCache, maximise, posed
 from testifai.surrogates.process.outlier_tests import STEPS as FIRST_STEPS
 from testifai.surrogates.process.outlier_tests import OutlierTests, counted, find_outliers, overall, values_at
-from testifai.surrogates.process.posterior import DeviatingPart, Scatter, SurfacePart
+from testifai.surrogates.process.posterior import DeviatingPart, Growth, Scatter, SurfacePart
 from testifai.surrogates.process.scores import EXPLAINED, ScoreFit, read_scores
 
 LARGEST = 2_000  # tests whose covariance is computed; with more, only the prior's largest effects are kept
@@ -59,29 +58,20 @@ class Process(PoolingSurrogate):
     On the scale eta = arcsin sqrt(rate) a trial has variance 1/4 everywhere. The surface is the Gaussian process of
     `kernel` with the parameters of highest posterior density; the trials enter by Fisher scoring. With single outcomes,
     the fit accounts for inputs that tests share, and with `population` it predicts the rates on exactly the inputs at
-    hand: a test measured on all of them is known.
-
-    Bounds of single tests assume smoothness (`benchmarks/coverage.py` measures their coverage), but allow for uncertain
-    parameters and for single tests off the surface, as far as their own trials show it.
+    hand. Bounds assume smoothness (`benchmarks/coverage.py` measures their coverage), but allow for uncertain
+    parameters and for single tests off the surface.
 
     Single outcomes may be scores in 0..1, whose means are the rates; their dispersion is learned. Sums of scores
     without the single ones count as passes, which have the largest dispersion.
 
-    `levels` are the severities of each axis; None: those seen in `fit`. Rows of twice as many columns as levels also
-    contain the position at which each perturbation is applied, on which the surface then depends.
-
-    >>> process = Process().fit([[0], [1], [2], [3]], passes=[96, 90, 79, 61], trials=[100] * 4)
-    >>> mean, variance = process.predict([[0], [3]])
-    >>> mean.round(1).tolist(), bool((variance < 0.05**2).all())
-    ([1.0, 0.6], True)
+    `levels` are the severities of each axis; None: those seen in `fit`. Rows of twice as many columns also contain the
+    position at which each perturbation is applied, on which the surface then depends.
     """
 
     name = "process"
 
     def __init__(self, levels: Sequence[Sequence[int]] | None = None, seed: int = 0, population: bool = True) -> None:
-        self.levels = levels
-        self.seed = seed
-        self.population = population
+        self.levels, self.seed, self.population = levels, seed, population
         self._recalled: FitCache | None = None  # for the next fit
         self._parts: Sequence[SurfacePart] = ()  # the surfaces that add up to eta
 
@@ -89,7 +79,6 @@ class Process(PoolingSurrogate):
         self._recalled = FitCache(learned)
 
     def learned(self) -> Record:
-        """Return the parameters fitted, and the factors by which bounds are wider because they are uncertain."""
         for part in self._parts:
             part.widening(self._places[:1], np.ones(1, bool))  # computed on first use
         return self._cache.as_dict()
@@ -115,7 +104,6 @@ class Process(PoolingSurrogate):
     def update(
         self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
     ) -> Self:
-        """Take other counts and keep the parameters of the last `fit`: several times faster."""
         rows = severities(features)
         parts, eta = self._parts, self._refined(rows, passes, trials, single)
         scores = self._scores(eta) if len(parts) > 1 else None
@@ -134,7 +122,6 @@ class Process(PoolingSurrogate):
     def deviate(
         self, features: ArrayLike, passes: ArrayLike, trials: ArrayLike, *, single: Trials | None = None
     ) -> Self:
-        """Take the counts of other inputs, whose surface is this one plus a deviation of learned size."""
         others, seen = self._parts, self._places
         eta = self._refined(severities(features), passes, trials, single)
         self._split(self._scores(eta) if len(others) > 1 else None)
@@ -287,7 +274,6 @@ class Process(PoolingSurrogate):
         return SameInput.of(self._cache("same input", 2 + sum(sizes) - len(sizes), find), sizes)
 
     def _condition(self, eta: Floats, *, learn: bool) -> None:
-        """Prepare the posterior of every part; with `learn`, learn the parameters first."""
         size = self._numbered.size
         self._kept = np.full((2, size), np.nan) if size <= LISTED else None
         self._on_grid = self._kept is not None and not self.prior_.ordered
@@ -368,7 +354,6 @@ class Process(PoolingSurrogate):
     def regions(
         self, features: ArrayLike, members: Bools, of: Sequence[int | None], confidence: float = 0.95
     ) -> list[tuple[float, float, float]]:
-        """Return the means over several sets of these configurations, from one covariance of their errors."""
         places = self._places_of(features)
         eta, own = self._moments(places)
         off = np.maximum(own - self._values(places)[1], 0)  # the variance of tests off the surface
@@ -454,7 +439,6 @@ class Process(PoolingSurrogate):
         return at, number[at]
 
     def _values(self, places: Ints) -> tuple[Floats, Floats]:
-        """Return mean and variance of each eta by the surface, cached; on a large grid only the last ones are."""
         if self._kept is None:
             if self._last is None or not np.array_equal(self._last[0], places):
                 self._last = places, *self._new_values(places)
@@ -488,7 +472,6 @@ class Process(PoolingSurrogate):
         return np.clip(eta, 0, np.pi / 2), np.maximum(variance, 0)
 
     def _slope(self, places: Ints, eta: Floats) -> Floats:
-        """Return the derivative of each rate by its eta, 0 if the rate is known."""
         slope = np.sin(2 * inside(eta))
         slope[self._tests(places, complete=True)[0]] = 0
         return slope
@@ -537,7 +520,6 @@ class Process(PoolingSurrogate):
         return np.bincount(self._numbered.keys(places), weights, math.prod(self.prior_.sizes)).astype(np.float64)
 
     def _along_pairs(self, part: SurfacePart, places: Ints, weights: Floats, wanted: Ints) -> Floats:
-        """Return the same from the covariance of each pair, in chunks that fit into memory."""
         along = np.zeros((len(wanted), *weights.shape[1:]))
         for some in chunks(len(wanted)):
             for other in chunks(len(places)):

@@ -33,8 +33,6 @@ LOCATION, SPREAD = 2 * np.pi, 0.6
 
 @dataclass(frozen=True)
 class ScoreFit:
-    """The part of trials and tests that values explain."""
-
     reference: Floats  # eta of each test by its values
     deviations: Floats  # f of each trial
     scale: float  # variance of f, relative to what normal values would have
@@ -73,8 +71,8 @@ def read_scores(single: Trials, eta: Floats, kernel: Floats, coefficients: Float
 def _scaled(values: Floats, passed: Bools) -> Floats:
     """Return values on a scale on which tests are about normal, higher for passes, the threshold at 0.
 
-    The scale is the mean of the clipped values and of their ranks as quantiles of the normal distribution. Neither
-    alone is as close to normal within tests: logits of confident models have long tails, and ranks have none.
+    The scale is the mean of clipped values and of normal quantiles of their ranks: logits of confident models have long
+    tails, and ranks have none.
     """
     _, at, count = np.unique(values, return_inverse=True, return_counts=True)
     ranks = scipy.special.ndtri((np.cumsum(count) - count / 2) / len(values))[at]
@@ -83,12 +81,10 @@ def _scaled(values: Floats, passed: Bools) -> Floats:
     scaled: Floats = ranks + (plain - plain.mean()) / spread
     if scaled[passed].mean() < scaled[~passed].mean():
         scaled = -scaled
-    centred: Floats = scaled - np.quantile(scaled, 1 - passed.mean())
-    return centred
+    return np.asarray(scaled - np.quantile(scaled, 1 - passed.mean()))
 
 
 def _location_and_spread(test: Ints, x: Floats, trials: Floats, kernel: Floats) -> tuple[Floats, Floats]:
-    """Return the mean and standard deviation of each test, as smooth as the surface."""
     tests = len(trials)
     used = np.maximum(trials, 1)
     means = np.bincount(test, x, tests) / used
@@ -105,5 +101,4 @@ def _smoothed(values: Floats, trials: Floats, kernel: Floats, noise: float) -> F
     level = float(np.average(values, weights=trials))
     factor = scipy.linalg.cho_factor(kernel[np.ix_(seen, seen)] + np.diag(noise / trials[seen]), check_finite=False)
     solved = scipy.linalg.cho_solve(factor, values[seen] - level, check_finite=False)
-    smoothed: Floats = level + kernel[:, seen] @ solved
-    return smoothed
+    return np.asarray(level + kernel[:, seen] @ solved)

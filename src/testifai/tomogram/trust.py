@@ -1,4 +1,4 @@
-"""Refits of a tomogram's surrogate without some measurements, which it then predicts."""
+"""How far to trust a tomogram: its surrogate is refitted without some measurements, which it then predicts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,22 +21,189 @@ from testifai.runs.store import Store
 from testifai.space import Space
 from testifai.support.bits import Bits, count_set, pack
 from testifai.support.progress import note
-from testifai.support.types import Array, Floats, Record
+from testifai.support.serialization import plain
+from testifai.support.types import Array, Floats, Record, RecordLike
 from testifai.support.version import VERSION
 from testifai.surrogates import PoolingSurrogate, Surrogate, resolve
 from testifai.surrogates.fitting import Evidence, evidence
 from testifai.tomogram.tomogram import Tomogram
-from testifai.tomogram.trust.statements import HeldBack, HighOrders, LeftOut, OffSurface, Trust, strategy
+
+NAMED = 5  # tests named in a line
+TOO_NARROW = 1.25  # mean squared error, as a multiple of what the intervals say
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Tests predicted from the others, compared with their measured rates.
+
+    `raw` is the mean absolute difference, `noise` its value if there were only sampling noise, `error` the difference
+    without noise. `coverage` is None if the surrogate has no intervals.
+    """
+
+    tests: int
+    most_order: int
+    error: float
+    raw: float
+    noise: float
+    bias: float
+    coverage: float | None
+
+    def line(self) -> str:
+        if self.noise == 0:
+            off = f"off by {self.error:.3f} on average"
+        elif self.error >= 0.0005:
+            off = (
+                f"off by {self.error:.3f} on average (seen {self.raw:.3f}; sampling noise alone makes {self.noise:.3f})"
+            )
+        else:
+            off = f"off by no more than sampling noise (seen {self.raw:.3f}; noise alone makes {self.noise:.3f})"
+        what = f"{self.tests:,} tests of order up to {self.most_order}, left out and predicted from the others"
+        text = f"{what}: {off}, bias {self.bias:+.3f}"
+        return text if self.coverage is None else f"{text}; 95 % intervals cover {self.coverage:.0%}"
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """Trials on inputs that the surrogate did not see, compared with their prediction.
+
+    `spread` is the mean square of the standardised differences: 1 if the intervals are right. `scatter` is the variance
+    of such a square by chance: 2 for normal numbers, more for rare failures.
+    """
+
+    tests: int
+    trials: int
+    inputs: int
+    bias: float
+    spread: float
+    coverage: float
+    scatter: float = 2.0
+
+    @property
+    def too_narrow(self) -> bool:
+        """Whether the spread is more than chance: the mean of n squares has standard deviation sqrt(scatter / n).
+
+        Errors of tests on the same inputs are correlated: at worst, as many tests as use one input count as one.
+        """
+        independent = max(1.0, self.tests * self.inputs / self.trials)
+        return self.spread > max(TOO_NARROW, 1 + 3 * math.sqrt(self.scatter / independent))
+
+    def line(self) -> str:
+        text = (
+            f"{self.trials:,} trials of {self.tests:,} tests, on inputs held back: 95 % intervals cover "
+            f"{self.coverage:.0%}, squared errors are {self.spread:.2f} times as large as they should be, "
+            f"bias {self.bias:+.3f}"
+        )
+        return f"{text}; the intervals are too narrow here" if self.too_narrow else text
+
+
+@dataclass(frozen=True)
+class HighOrders:
+    """Tests of high order predicted from those of order 0 to 2 alone.
+
+    `bias` is the mean of predicted minus measured rates, with a 95 % interval for all tests that could be sampled;
+    `error` the mean absolute difference, without sampling noise.
+    """
+
+    orders: tuple[int, ...]
+    tests: int
+    error: float
+    bias: float
+    low: float
+    high: float
+    verdict: str
+    by_order: Mapping[int, float]  # the bias at each
+    missing: int  # tests of high order that were not measured
+    pairwise: float | None  # error of the surrogate of that name, if it predicts them and this one does not
+
+    @property
+    def within(self) -> float:
+        return max(self.error, abs(self.low), abs(self.high))
+
+    def line(self) -> str:
+        orders = f"order {self.orders[0]}" if len(self.orders) == 1 else f"orders {self.orders[0]} to {self.orders[-1]}"
+        if self.verdict == "predicted":
+            return f"low orders predict {orders} within {_up(self.within):.2f} on average ({self.tests:,} tests)"
+        if self.pairwise is not None:
+            return (
+                f"low orders predict {orders} within {_up(self.pairwise):.2f} on average with surrogate = 'pairwise' "
+                f"({self.tests:,} tests), but not with this one: it is off by {self.bias:+.2f}"
+            )
+        if self.verdict == "doubtful":
+            return (
+                f"it is doubtful whether low orders predict {orders}: they are off by {self.bias:+.2f} on average "
+                f"({self.low:+.2f} … {self.high:+.2f}, {self.tests:,} tests){self._advice()}"
+            )
+        if self.low <= 0 <= self.high:
+            how = f"they err by {self.error:.2f} on average, in both directions"
+        else:
+            how = f"they are {'optimistic' if self.bias > 0 else 'pessimistic'} by {abs(self.bias):.2f} on average"
+        return f"low orders do not predict high ones here: {how} ({self.tests:,} tests){self._advice()}"
+
+    def _advice(self) -> str:
+        return f"; measure more with {strategy(max(50, 2 * self.tests))} or use 'adaptive'" if self.missing else ""
+
+
+@dataclass(frozen=True)
+class OffSurface:
+    """A test whose own trials contradict its prediction from all others, so that only its own trials count."""
+
+    test: str
+    passes: int | float  # the latter for a sum of scores
+    trials: int
+
+    def words(self) -> str:
+        if isinstance(self.passes, float):
+            return f"{self.test} (mean {self.passes / self.trials:.3f} of {self.trials:,} trials)"
+        return f"{self.test} ({self.passes:,} of {self.trials:,} passed)"
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Result of `assess`. A part is None if the run does not allow it."""
+
+    left_out: LeftOut | None = None
+    held_back: HeldBack | None = None
+    high_orders: HighOrders | None = None
+    unknown: str | None = None  # why high orders, if there are any, cannot be assessed
+    off_surface: tuple[OffSurface, ...] = ()
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines()) or "<Trust: nothing can be said>"
+
+    def as_dict(self) -> Record:
+        return {name: plain(value) for name, value in {**vars(self), "lines": self.lines()}.items()}
+
+    @classmethod
+    def from_dict(cls, facts: RecordLike) -> Self:
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(cls).validate_python(facts)
+
+    def lines(self) -> tuple[str, ...]:
+        found = [part.line() for part in (self.left_out, self.held_back, self.high_orders) if part is not None]
+        if self.unknown:
+            found.append(self.unknown)
+        if off := self.off_surface:
+            named = "; ".join(one.words() for one in off[:NAMED]) + ("; …" if off[NAMED:] else "")
+            many = "1 test contradicts its" if len(off) == 1 else f"{len(off)} tests contradict their"
+            found.append(f"{many} neighbours, so that only own trials count there: {named}")
+        return tuple(found)
+
+
+def strategy(extra: int) -> str:
+    return f"strategy = {{ use = 'ordered', extra = {extra} }}"
+
+
+def _up(value: float) -> float:
+    return math.ceil(value * 100) / 100
+
 
 EXACT = 200  # trials up to which a count's prediction interval is the beta-binomial one
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predicted rates of held-out tests, with variances if there are any, and the measured counts.
-
-    The trials are a random part of `population` inputs, which the predicted rates are for.
-    """
+    """Predicted rates of held-out tests on `population` inputs, and measured counts on a random part of these."""
 
     mean: Floats
     variance: Floats | None
@@ -55,8 +224,6 @@ class Predicted:
 
     @staticmethod
     def joined(parts: list[Predicted]) -> Predicted:
-        """Return the predictions of several parts, one after the other."""
-
         def join(name: str) -> Array:
             return np.concatenate([getattr(part, name) for part in parts])
 
@@ -110,17 +277,15 @@ def square_variance(found: Predicted) -> Floats:
 
 
 def _binomial(found: Predicted) -> Floats:
-    """The part of a measured rate's variance that is due to the sampling of trials."""
     mean, variance = _moments(found)
     drawn = np.maximum(mean * (1 - mean) - variance, 0) / found.trials
     return np.asarray(drawn * (1 - found.trials / found.population))
 
 
 def cover(found: Predicted) -> Floats:
-    """Whether each count lies in its central 95 % prediction interval; for counts at an end, the part of it that does.
+    """Whether each count is in its central 95 % prediction interval; for counts at an end, the part of it that is.
 
-    A count of few trials is so coarse that no set of counts has exactly 95 %. Spreading each count evenly over its
-    probabilities (the randomised probability integral transform, in expectation) corrects for that.
+    A count of few trials is coarse: the randomised probability integral transform, in expectation, corrects for that.
     """
     from scipy.special import betainc
     from scipy.stats import betabinom
@@ -168,7 +333,6 @@ def assess(tomogram: Tomogram, seed: int = 0) -> Trust:
 
 
 def _off_surface(tomogram: Tomogram) -> tuple[OffSurface, ...]:
-    """Tests that are more likely off the surface of the others than on it, the most certain first."""
     surrogate, ids = tomogram.estimator.pooling(), tomogram.estimator.measured_ids
     if not isinstance(surrogate, PoolingSurrogate):
         return ()
@@ -185,8 +349,6 @@ def refits(surrogate: Surrogate, tests: int, space: Space) -> int:
 
 
 class _Refit:
-    """The tomogram's tests and its surrogate, to be fitted on parts of them."""
-
     def __init__(self, tomogram: Tomogram) -> None:
         self.tomogram = tomogram
         self.ids = tomogram.estimator.measured_ids
@@ -204,13 +366,11 @@ class _Refit:
         return made if isinstance(settings.surrogate, str) else copy.deepcopy(made)
 
     def fit(self, rows: NDArray[np.intp], among: Bits | None = None) -> Surrogate:
-        """Return a surrogate fitted on some tests, on all inputs or some."""
         surrogate = self._fresh()
         assert surrogate is not None
         return self._seen(surrogate, rows, among).fit(surrogate)
 
     def predict(self, train: NDArray[np.intp], rows: NDArray[np.intp]) -> Predicted:
-        """Return the predictions of some tests from others."""
         large = len(train) > MANY and isinstance(self.surrogate, PoolingSurrogate)
         generator = np.random.default_rng(self.tomogram.settings.seed)
         fitted = self.fit(np.sort(generator.permutation(train)[:LEARNED]) if large else train)
@@ -223,20 +383,17 @@ class _Refit:
     def held_against(
         self, mean: Floats, variance: Floats | None, passes: Array, trials: Ids, population: Array
     ) -> Predicted:
-        """Return predictions with the measurements, in passes and failures."""
         worth = self.tomogram.outcomes.trial_weight(self.ids)
         if worth == 1:
             return Predicted(mean, variance, passes, trials, population)
         return Predicted(mean, variance, worth * passes, worth * trials, worth * population)
 
     def _seen(self, surrogate: Surrogate, rows: NDArray[np.intp], among: Bits | None) -> Evidence:
-        """Data to fit a surrogate on; whatever part of the inputs it sees, it predicts the rates on all of them."""
         outcomes = self.tomogram.outcomes
         return evidence(surrogate, outcomes, self.ids[rows], self.features[rows], among=among, inputs=outcomes.inputs)
 
 
 def _leave_out(refit: _Refit, seed: int) -> LeftOut | None:
-    """Each fifth of the tests, predicted from the others; the clean test is never left out."""
     others = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(refit.orders))
     everything, parts = np.arange(len(refit.ids)), []
     for fold in range(_folds(len(refit.ids), pools=refit.pools)):
@@ -341,7 +498,6 @@ def _high_orders(refit: _Refit) -> tuple[HighOrders | None, str | None]:
 
 
 def _pairwise(refit: _Refit) -> float | None:
-    """Error of the surrogate 'pairwise', if it succeeds; a forest, for example, cannot extrapolate below its data."""
     if refit.surrogate is not None and refit.surrogate.name == "pairwise":
         return None
     found, _ = _high_orders(
@@ -356,8 +512,7 @@ METHOD = 2  # increase with every change in what `assess` finds or how it is wri
 def keep(run_file: str | os.PathLike[str], tomogram: Tomogram) -> Trust:
     """Assess the tomogram of a run file, unless that was done before, and store the result in the file.
 
-    What its surrogate learned is stored too, so that the file opens without fitting it again. A run that predicts
-    nothing has an empty assessment.
+    What its surrogate learned is stored too, so that the file opens without fitting it again.
     """
     if not tomogram.query("order >= 0").inferred:
         return Trust()
@@ -377,7 +532,6 @@ def recall(tomogram: Tomogram) -> Trust:
 
 
 def fingerprint(tomogram: Tomogram) -> str:
-    """Return a hash of everything that an assessment depends on: settings, outcomes, method."""
     digest = hashlib.sha256()
     settings, surrogate = tomogram.settings, tomogram.settings.surrogate
     known = [
