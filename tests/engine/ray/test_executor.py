@@ -57,6 +57,7 @@ scale = ta.Perturbation("scale", lambda x, by, rng: x * x.dtype.type(by), [1, 0.
 SPEC = """
 [model]
 python = "own:model"
+version = "1"
 [data]
 npz = "data.npz"
 [space]
