@@ -75,7 +75,7 @@ class CsvFile:
             content = text.encode(self.encoding, _UNREADABLE)
         except UnicodeEncodeError:
             raise InputError(f"{self.path.name}: cannot hold {cell!r}; save it as UTF-8 first") from None
-        # Read back what is to be written: a label is not worth the rest of somebody's file.
+        # Read back what is to be written: a label is not worth the rest of the user's file.
         expected = [list(one.cells) for one in self.rows]
         expected[row] += [""] * (column + 1 - len(cells))
         expected[row][column] = cell

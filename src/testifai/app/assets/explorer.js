@@ -22,7 +22,7 @@
     }
 
     // The address bar leaves light and dark to each reader's system; a link shows what its sender sees. A token never
-    // is in it: the page has taken it from the address, and whoever opens the link needs one of his own.
+    // is in it: the page has taken it from the address, and a person who opens the link needs a separate one.
     function link() {
         const address = new URL(window.location.href);
         address.searchParams.delete("token");
@@ -155,7 +155,7 @@
 
 /* What the page does without the runs, as Dash's clientside callbacks (callbacks.py names them). */
 window.dash_clientside = Object.assign({}, window.dash_clientside, {testifai: {
-    // Dark as the system is, unless the address says otherwise; whoever changes the system sees it here too.
+    // Dark as the system is, unless the address says otherwise; a change of the system takes effect here too.
     chooseDark: function (search) {
         const system = window.matchMedia("(prefers-color-scheme: dark)");
         const value = dark => dark ? ["dark"] : [];
